@@ -20,12 +20,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// piloted are settings of a run whose learning rate is far too high, so that the autopilot goes back and tries another.
-func piloted(words ...string) []string {
+// withPilot are settings of a run whose learning rate is far too high, so that the autopilot goes back and tries another.
+func withPilot(words ...string) []string {
 	return override([]string{"autopilot=true", "max_steps=9", "learning_rate=3", "eval_samples=0", "eval_k=0"}, words)
 }
 
-func deeds(t *testing.T, dir string) []autopilot.Deed {
+func readDeeds(t *testing.T, dir string) []autopilot.Deed {
 	t.Helper()
 	all, err := jsonl.OfKind[autopilot.Deed](filepath.Join(dir, autopilot.File), "")
 	require.NoError(t, err)
@@ -35,9 +35,9 @@ func deeds(t *testing.T, dir string) []autopilot.Deed {
 // A learning rate that is far too high is noticed at once: the run goes back, uses a smaller one, reports that, and loses nothing.
 func TestTheAutopilotGoesBack(t *testing.T) {
 	dir := t.TempDir()
-	tr, l := setup{dir: dir, words: piloted()}.open(t)
+	tr, l := setup{dir: dir, words: withPilot()}.open(t)
 	run(t, tr)
-	did := deeds(t, dir)
+	did := readDeeds(t, dir)
 	require.NotEmpty(t, did)
 	require.Equal(t, autopilot.GoesBack, did[0].Did)
 	require.Equal(t, 0, *did[0].To)
@@ -66,12 +66,12 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 func TestPilotedStepsAreReplayed(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()
-	tr, _ := setup{dir: dir, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
+	tr, _ := setup{dir: dir, words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
 	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if the autopilot had tried it
 	tr.putInForce()
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
-	require.Equal(t, autopilot.Tries, deeds(t, dir)[0].Did)
+	require.Equal(t, autopilot.Tries, readDeeds(t, dir)[0].Did)
 	steps, _, err := replayed(t, dir, 4)
 	require.NoError(t, err)
 	require.Contains(t, steps, 4)
@@ -82,31 +82,31 @@ func TestPilotedStepsAreReplayed(t *testing.T) {
 func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	dir := t.TempDir()
 	calm := []string{"learning_rate=0.0001", "max_steps=3", "save_every=1", "keep_last=0"}
-	tr, _ := setup{dir: dir, words: piloted(calm...)}.open(t)
+	tr, _ := setup{dir: dir, words: withPilot(calm...)}.open(t)
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(dir, 3)))
-	tr, _ = setup{dir: dir, words: piloted("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
+	tr, _ = setup{dir: dir, words: withPilot("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
-	did := deeds(t, dir)
+	did := readDeeds(t, dir)
 	require.True(t, slices.ContainsFunc(did, func(d autopilot.Deed) bool { return d.To != nil && *d.To < 2 }), "%v", did)
 	_, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)
 
 	dir = t.TempDir()
-	tr, _ = setup{dir: dir, words: piloted(calm...)}.open(t)
+	tr, _ = setup{dir: dir, words: withPilot(calm...)}.open(t)
 	run(t, tr)
 	require.NoError(t, errors.Join(os.RemoveAll(checkpoint(dir, 3)), os.RemoveAll(checkpoint(dir, 1))))
-	tr, l := setup{dir: dir, words: piloted("max_steps=6")}.open(t)
+	tr, l := setup{dir: dir, words: withPilot("max_steps=6")}.open(t)
 	run(t, tr)
 	require.Contains(t, l.warnings[0], "no checkpoint of step 1 any more; it goes back to step 2 instead")
-	require.True(t, slices.ContainsFunc(deeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
+	require.True(t, slices.ContainsFunc(readDeeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
 }
 
 // The checkpoint that the autopilot would go back to is kept, however few are kept.
 func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()
-	tr, _ := setup{dir: dir, words: piloted("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
+	tr, _ := setup{dir: dir, words: withPilot("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
 	tr.cfg.KeepLast, tr.cfg.KeepBest, tr.pilot.Anchor = 1, 0, 2
 	require.NoError(t, tr.retain())
@@ -118,49 +118,49 @@ func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 // A run with an autopilot that is interrupted at the beginning of any phase and resumed ends like an uninterrupted one. This tests some
 // phases; GRPO_KILLS=20 tests each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
-	for _, words := range racing.First(piloted("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
+	for _, words := range racing.First(withPilot("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), withPilot("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
 		tr, l := whole.open(t)
 		phases := 0
 		l.onPhase = func(string) { phases++ }
 		require.NoError(t, tr.Run(t.Context()))
-		want, did := files(t, whole.dir), deeds(t, whole.dir)
+		want, did := files(t, whole.dir), readDeeds(t, whole.dir)
 		require.NotEmpty(t, did)
 		for stop := 2; stop <= phases; stop += stride(t, 60) {
 			interrupted := setup{dir: t.TempDir(), words: words}
 			interrupted.runInPieces(t, stop, 9)
 			requireSame(t, want, files(t, interrupted.dir))
-			require.Equal(t, did, deeds(t, interrupted.dir))
+			require.Equal(t, did, readDeeds(t, interrupted.dir))
 		}
 	}
 }
 
 // A setting given by the user overrides a value that the autopilot tried; without the autopilot the run's own setting counts.
 func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: piloted("max_steps=4")}
+	s := setup{dir: t.TempDir(), words: withPilot("max_steps=4")}
 	tr, _ := s.open(t)
 	run(t, tr)
 	require.NotEmpty(t, tr.pilot.Now)
-	s.words = piloted("max_steps=5")
+	s.words = withPilot("max_steps=5")
 	tr, _ = s.open(t)
 	require.NotEqual(t, 3.0, tr.learner.Peak())
 	require.NoError(t, tr.Close())
-	s.words = piloted("max_steps=5", "learning_rate=0.02")
+	s.words = withPilot("max_steps=5", "learning_rate=0.02")
 	tr, _ = s.open(t)
 	require.Equal(t, 0.02, tr.learner.Peak())
 	require.NoError(t, tr.Close())
-	s.words = piloted("max_steps=5", "autopilot=false", "learning_rate=0.02")
+	s.words = withPilot("max_steps=5", "autopilot=false", "learning_rate=0.02")
 	tr, l := s.open(t)
 	require.Equal(t, 0.02, tr.learner.Peak())
 	run(t, tr)
 	require.Empty(t, l.metrics[0].Autopilot)
-	require.NotEmpty(t, deeds(t, s.dir), "the autopilot's actions stay on record")
+	require.NotEmpty(t, readDeeds(t, s.dir), "the autopilot's actions stay on record")
 }
 
 func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.T) {
-	_, _, err := setup{words: piloted()}.tryOpen(t)
+	_, _, err := setup{words: withPilot()}.tryOpen(t)
 	require.ErrorContains(t, err, "autopilot: it goes back to checkpoints, and this trainer is unrecorded")
-	_, _, err = setup{dir: t.TempDir(), words: piloted("test_data=", "eval_every=-1")}.tryOpen(t)
+	_, _, err = setup{dir: t.TempDir(), words: withPilot("test_data=", "eval_every=-1")}.tryOpen(t)
 	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 training problems is too few")
 }
 
@@ -169,7 +169,7 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 func TestATriedWeightOfTheFormat(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(6)), 0o644))
-	s := setup{dir: t.TempDir(), options: []Option{WithGrader(nil)}, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=-1",
+	s := setup{dir: t.TempDir(), options: []Option{WithGrader(nil)}, words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=-1",
 		"format_coef=0", "on_truncated=penalise", "max_tokens=2", "data="+rows)}
 	tr, _ := s.open(t)
 	tr.pilot.Now[autopilot.Format] = 0.5
@@ -213,7 +213,7 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 		}
 		return vowels(ctx, c)
 	}
-	s := setup{dir: t.TempDir(), words: piloted("pipeline=full"), options: []Option{WithGrader(reward.GraderFunc(grader))}}
+	s := setup{dir: t.TempDir(), words: withPilot("pipeline=full"), options: []Option{WithGrader(reward.GraderFunc(grader))}}
 	tr, _ := s.open(t)
 	require.NoError(t, tr.begin(t.Context()))
 	require.NoError(t, tr.steer(t.Context()))
@@ -229,7 +229,7 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	close(drawn)
 	<-failed
 	require.ErrorContains(t, tr.steer(t.Context()), "the grader is gone")
-	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
+	require.Equal(t, autopilot.GoesBack, readDeeds(t, s.dir)[0].Did)
 	require.Zero(t, tr.step)
 	require.NoError(t, tr.Close())
 	tr, _ = s.open(t)

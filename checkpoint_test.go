@@ -17,7 +17,7 @@ import (
 // A checkpoint saved by an interrupt before the step was evaluated, or before the autopilot looked at it, is updated once that is done: a
 // run resumed from it repeats neither. Files that its process had no time to remove are removed.
 func TestACheckpointIsOfTheWholeStep(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: piloted("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}
+	s := setup{dir: t.TempDir(), words: withPilot("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}
 	tr, _ := s.open(t)
 	for range 2 {
 		_, err := tr.Step(t.Context(), nil, StepOptions{})

@@ -26,8 +26,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// inTurns are runs of conversations with a model that writes noise, so that most turns are cut off.
-func inTurns(t *testing.T, dir string, words ...string) setup {
+// talkSetup are runs of conversations with a model that writes noise, so that most turns are cut off.
+func talkSetup(t *testing.T, dir string, words ...string) setup {
 	t.Helper()
 	template := filepath.Join(t.TempDir(), "heal")
 	require.NoError(t, os.WriteFile(template, []byte("no{{if .Program}}w{{end}}\n"), 0o644))
@@ -39,7 +39,7 @@ func inTurns(t *testing.T, dir string, words ...string) setup {
 func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 	var want map[string]string
 	for _, threads := range []int{1, 2} {
-		s := inTurns(t, t.TempDir(), "deterministic=true", "eval_every=2")
+		s := talkSetup(t, t.TempDir(), "deterministic=true", "eval_every=2")
 		s.threads = threads
 		tr, l := s.open(t)
 		require.NoError(t, tr.Run(t.Context()))
@@ -61,8 +61,8 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 // A run of conversations that is interrupted ends like an uninterrupted one, also if those of the next step are sampled ahead, and with
 // tools; and its steps can be replayed.
 func TestInterruptedConversations(t *testing.T) {
-	ahead := inTurns(t, "", "pipeline=full")
-	answered := setup{options: []Option{WithEnvironment(guesses{})}, words: []string{"env=own", "max_turns=5", "max_conversation_tokens=100",
+	ahead := talkSetup(t, "", "pipeline=full")
+	answered := setup{options: []Option{WithEnvironment(toolEnv{})}, words: []string{"env=own", "max_turns=5", "max_conversation_tokens=100",
 		"max_steps=3", "eval_every=2", "prompts_per_step=1"}}
 	for name, s := range map[string]setup{"ahead": ahead, "with tools": answered} {
 		t.Run(name, func(t *testing.T) { interruptedConversations(t, s) })
@@ -93,7 +93,7 @@ func interruptedConversations(t *testing.T, s setup) {
 
 // If a context is cancelled with a cause, the run is saved as of its last whole step, as usual.
 func TestConversationsAreStoppedWithAWord(t *testing.T) {
-	s := inTurns(t, t.TempDir(), "save_every=-1", "eval_every=-1")
+	s := talkSetup(t, t.TempDir(), "save_every=-1", "eval_every=-1")
 	tr, l := s.open(t)
 	ctx, stop := context.WithCancelCause(t.Context())
 	l.onPhase = func(name string) {
@@ -119,17 +119,19 @@ func requireConversations(t *testing.T, s setup, steps []Metrics) {
 	}
 }
 
-// guesses is an environment with a tool that always answers, and that can be told to fail.
-type guesses struct {
+// toolEnv is an environment with a tool that always answers, and that can be told to fail.
+type toolEnv struct {
 	fails error         // at the second turn
 	times *atomic.Int32 // the number of failures left; nil: always
 }
 
-func (g guesses) Open(context.Context, *data.Problem) (Episode, error) { return guess{g}, nil }
+func (g toolEnv) Open(context.Context, *data.Problem) (Episode, error) {
+	return toolTalk{g}, nil
+}
 
-type guess struct{ guesses }
+type toolTalk struct{ toolEnv }
 
-func (g guess) Turn(_ context.Context, said Said) (Answer, error) {
+func (g toolTalk) Turn(_ context.Context, said Said) (Answer, error) {
 	if g.fails != nil && said.Turn == 1 && (g.times == nil || g.times.Add(-1) >= 0) {
 		return Answer{}, g.fails
 	}
@@ -138,12 +140,12 @@ func (g guess) Turn(_ context.Context, said Said) (Answer, error) {
 		Messages: []chat.Message{{Role: "tool", ToolCallID: "malformed", Content: fmt.Sprint(said.Turn)}}}, nil
 }
 
-func (guess) Close() error { return nil }
+func (toolTalk) Close() error { return nil }
 
 // A Go program can bring an environment. Its messages are read but not trained on, and the record says that it was the program's own.
 func TestAnOwnEnvironment(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=2", "eval_every=-1",
-		"deterministic=true"}, options: []Option{WithEnvironment(guesses{}), WithGroups(func(_ int, groups []Group) error {
+		"deterministic=true"}, options: []Option{WithEnvironment(toolEnv{}), WithGroups(func(_ int, groups []Group) error {
 		for _, g := range groups {
 			for i, r := range g.Rollouts {
 				if d := g.datum(i); d.Trainable() != r.drawn() || r.drawn() >= len(r.Tokens) && len(r.Conversation.Turns) > 1 {
@@ -166,7 +168,7 @@ func TestAnOwnEnvironment(t *testing.T) {
 	s.dir = t.TempDir()
 	_, _, err = s.tryOpen(t)
 	require.EqualError(t, err, "env=own is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none")
-	_, _, err = setup{options: []Option{WithEnvironment(guesses{})}}.tryOpen(t)
+	_, _, err = setup{options: []Option{WithEnvironment(toolEnv{})}}.tryOpen(t)
 	require.EqualError(t, err, "env: the program brings an environment of its own, and env=none; type env=own")
 }
 
@@ -175,7 +177,7 @@ func TestEnvironmentsThatFail(t *testing.T) {
 	broken := &sandbox.InfraError{Attempts: 3, Err: errors.New("no cells")}
 	words := []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=1", "eval_every=-1"}
 	once := func() *atomic.Int32 { var n atomic.Int32; n.Store(1); return &n }
-	tr, _ := setup{words: words, options: []Option{WithEnvironment(guesses{broken, once()})}}.open(t)
+	tr, _ := setup{words: words, options: []Option{WithEnvironment(toolEnv{broken, once()})}}.open(t)
 	m, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.Equal(t, 1, m.RewardErrors)
@@ -184,13 +186,13 @@ func TestEnvironmentsThatFail(t *testing.T) {
 		ended += n
 	}
 	require.Equal(t, 2*6-1, ended, "an unfinished conversation has no result")
-	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
+	tr, _ = setup{words: words, options: []Option{WithEnvironment(toolEnv{fails: broken})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "the environment failed in 9 conversations, most recently: ")
-	tr, _ = setup{words: append([]string{"infra_threshold=11"}, words...), options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
+	tr, _ = setup{words: append([]string{"infra_threshold=11"}, words...), options: []Option{WithEnvironment(toolEnv{fails: broken})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "the environment failed in 12 conversations, most recently: ", "the last one has no conversation after it")
-	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: errors.New("a bug")})}}.open(t)
+	tr, _ = setup{words: words, options: []Option{WithEnvironment(toolEnv{fails: errors.New("a bug")})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "step 1: sample: ")
 	require.ErrorContains(t, err, "a bug")

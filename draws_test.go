@@ -190,10 +190,10 @@ func TestTheProblemThatIsTheCauseIsNamed(t *testing.T) {
 
 // With an autopilot, an update that makes weights non-finite does not end the run: it goes back, and continues with a smaller rate.
 func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: piloted("learning_rate=1e20", "max_steps=2")}
+	s := setup{dir: t.TempDir(), words: withPilot("learning_rate=1e20", "max_steps=2")}
 	tr, l := s.open(t)
 	run(t, tr)
-	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
+	require.Equal(t, autopilot.GoesBack, readDeeds(t, s.dir)[0].Did)
 	require.NotEmpty(t, l.metrics)
 }
 

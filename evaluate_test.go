@@ -177,9 +177,9 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	tr, _ = s.open(t)
 	run(t, tr)
 	first, last = tr.Evaluations()
-	require.Equal(t, 4, first.Step, "the first of the three problems")
+	require.Equal(t, 4, first.Step, "the first evaluation of the same three problems")
 	require.Equal(t, 4, last.Change.Since)
-	require.Equal(t, 4, tr.advisor.Early.Step, "the advice's reference as well")
+	require.Equal(t, 4, tr.advisor.Early.Step, "advice is compared with the same evaluation")
 	best := func(problems int) int {
 		all, err := tr.record.evaluations()
 		require.NoError(t, err)

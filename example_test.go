@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// with opens a trainer of the embedded model with these settings for the time of use.
-func with(settings []string, use func(ctx context.Context, t *grpo.Trainer) error, options ...grpo.Option) {
+// withTrainer opens a trainer of the embedded model with these settings for the time of use.
+func withTrainer(settings []string, use func(ctx context.Context, t *grpo.Trainer) error, options ...grpo.Option) {
 	err := func() (err error) {
 		cfg, err := configs.Load(configs.Source{Preset: "tiny", Overrides: settings})
 		if err != nil {
@@ -39,8 +39,8 @@ func with(settings []string, use func(ctx context.Context, t *grpo.Trainer) erro
 	}
 }
 
-// small makes a step of the embedded model short.
-var small = []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16",
+// shortStep makes a step of the embedded model short.
+var shortStep = []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16",
 	"schedule=constant", "warmup_steps=0", "eval_every=-1"}
 
 // lines pays for completions of several lines; it is an own grader, so neither Python nor a sandbox is needed.
@@ -51,7 +51,7 @@ func lines(_ context.Context, c reward.Completion) (reward.Score, error) {
 
 // A program that trains in its own way: steps on problems that it picks itself, in a directory of its own.
 func Example() {
-	with([]string{"run_dir=runs/mine", "learning_rate=5e-4"}, func(ctx context.Context, t *grpo.Trainer) error {
+	withTrainer([]string{"run_dir=runs/mine", "learning_rate=5e-4"}, func(ctx context.Context, t *grpo.Trainer) error {
 		for range 10 {
 			m, err := t.Step(ctx, t.Pool().Take(8), grpo.StepOptions{Iterations: 2})
 			if err != nil {
@@ -103,7 +103,7 @@ func ExampleOpen_mistakes() {
 
 // An own grader is any function of a completion.
 func ExampleWithGrader() {
-	with(small, func(ctx context.Context, t *grpo.Trainer) error {
+	withTrainer(shortStep, func(ctx context.Context, t *grpo.Trainer) error {
 		m, err := t.Step(ctx, nil, grpo.StepOptions{})
 		fmt.Println(m.Completions, "completions, the sampler and the trainer differ by", m.OnPolicy)
 		return err
@@ -113,8 +113,8 @@ func ExampleWithGrader() {
 
 // What a run found on held-out problems: nothing where it evaluated nothing.
 func ExampleTrainer_Evaluations() {
-	settings := append(small[:5:5], "max_steps=1", "eval_every=1", "eval_problems=4", "eval_samples=0", "eval_k=0")
-	with(settings, func(ctx context.Context, t *grpo.Trainer) error {
+	settings := append(shortStep[:5:5], "max_steps=1", "eval_every=1", "eval_problems=4", "eval_samples=0", "eval_k=0")
+	withTrainer(settings, func(ctx context.Context, t *grpo.Trainer) error {
 		if err := t.Run(ctx); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func ExampleWithAdvantage() {
 		}
 		return advantages
 	}
-	with(small, func(ctx context.Context, t *grpo.Trainer) error {
+	withTrainer(shortStep, func(ctx context.Context, t *grpo.Trainer) error {
 		m, err := t.Step(ctx, nil, grpo.StepOptions{})
 		fmt.Println("step", m.Step)
 		return err
@@ -164,7 +164,7 @@ func ExampleWithLoss() {
 		}
 		return loss
 	}
-	with(small, func(ctx context.Context, t *grpo.Trainer) error {
+	withTrainer(shortStep, func(ctx context.Context, t *grpo.Trainer) error {
 		m, err := t.Step(ctx, nil, grpo.StepOptions{Iterations: 2})
 		fmt.Println("step", m.Step)
 		return err
@@ -180,7 +180,7 @@ func ExampleWithGroups() {
 		}
 		return nil
 	}
-	with(small, func(ctx context.Context, t *grpo.Trainer) error {
+	withTrainer(shortStep, func(ctx context.Context, t *grpo.Trainer) error {
 		_, err := t.Step(ctx, nil, grpo.StepOptions{})
 		return err
 	}, grpo.WithGroups(show), grpo.WithGrader(reward.GraderFunc(lines)), grpo.Unrecorded())

@@ -70,7 +70,7 @@ func FuzzState(f *testing.F) {
 		require.NoError(t, err)
 		again, err := read(sealed)
 		require.NoError(t, err)
-		require.Equal(t, plain(t, s), plain(t, again))
+		require.Equal(t, asJSON(t, s), asJSON(t, again))
 
 		damaged := bytes.Clone(text)
 		damaged[uint(at)%uint(len(text))] ^= 1
@@ -79,7 +79,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-func plain(t *testing.T, v any) string {
+func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
 	require.NoError(t, err)

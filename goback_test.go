@@ -19,11 +19,11 @@ import (
 // autopilot stay, and it learns which steps were undone.
 func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	dir := t.TempDir()
-	tr, _ := setup{dir: dir, words: piloted("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}.open(t)
+	tr, _ := setup{dir: dir, words: withPilot("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
 	want, err := snapshot.Read(checkpoint(dir, 2))
 	require.NoError(t, err)
-	did := deeds(t, dir)
+	did := readDeeds(t, dir)
 	require.NotEmpty(t, did)
 	require.NotEqual(t, want.Cursor, tr.pool.Cursor())
 	require.NotZero(t, want.Advisor)
@@ -48,7 +48,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	left, err := jsonl.OfKind[Metrics](tr.record.File(metricsFile), "")
 	require.NoError(t, err)
 	require.Len(t, left, 2)
-	require.Equal(t, did, deeds(t, dir))
+	require.Equal(t, did, readDeeds(t, dir))
 
 	_, err = tr.goBack(0, deed)
 	require.NoError(t, err)
@@ -61,19 +61,19 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 // ahead with its settings are discarded.
 func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
 	racing.Again(t)
-	s := setup{dir: t.TempDir(), words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
+	s := setup{dir: t.TempDir(), words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
 	tr, _ := s.open(t)
 	run(t, tr)
-	did := deeds(t, s.dir)
+	did := readDeeds(t, s.dir)
 	require.NotEmpty(t, did)
 	first := did[0].Step
 	require.Less(t, first, 6)
 	s.words = override(s.words, []string{"autopilot=false", "resume=" + checkpoint(s.dir, first-1)})
 	tr, _ = s.open(t)
 	run(t, tr)
-	require.Empty(t, deeds(t, s.dir))
+	require.Empty(t, readDeeds(t, s.dir))
 
-	s = setup{dir: t.TempDir(), words: piloted("pipeline=full", "learning_rate=0.0001")}
+	s = setup{dir: t.TempDir(), words: withPilot("pipeline=full", "learning_rate=0.0001")}
 	tr, _ = s.open(t)
 	tr.pilot.Now[autopilot.Temperature], tr.pilot.Now[autopilot.Completions] = 1.3, 4 // as if it had tried these
 	tr.putInForce()
@@ -103,7 +103,7 @@ func TestWhatTheAutopilotMeasures(t *testing.T) {
 		}
 		return reward.Score{Reward: 0.25}, nil
 	}
-	tr, _ := setup{dir: t.TempDir(), words: piloted(), options: []Option{WithGrader(reward.GraderFunc(grader))}}.open(t)
+	tr, _ := setup{dir: t.TempDir(), words: withPilot(), options: []Option{WithGrader(reward.GraderFunc(grader))}}.open(t)
 	require.Greater(t, len(tr.checks), 1)
 	lost = tr.checks[0].ID
 	found, err := tr.measure(t.Context())

@@ -19,9 +19,9 @@ import (
 
 const module = "github.com/seed-7879b91d/grpo"
 
-// layers says which packages of the module each layer may import, besides itself and the cellar. Imports point down.
+// layers says which packages of the module each layer may import, besides itself and the common ones. Imports point down.
 var layers = map[string][]string{
-	"": slices.Concat(belowTrainer, roomsOfTrainer),
+	"": slices.Concat(belowTrainer, trainerPackages),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
 		"cmd/grpo/screen", "internal/bundle", "internal/compare", "internal/destination", "internal/footprint", "internal/gguf",
 		"internal/mcp", "internal/nf4", "internal/readers", "internal/rebuild", "internal/rollouts", "internal/rows", "internal/provenance",
@@ -130,8 +130,8 @@ var layers = map[string][]string{
 		"lora", "model", "optim", "sampler"},
 }
 
-// roomsOfTrainer are the trainer's own packages.
-var roomsOfTrainer = []string{"internal/advice", "internal/autopilot", "internal/conversation", "internal/episode", "internal/footprint",
+// trainerPackages are the trainer's own packages.
+var trainerPackages = []string{"internal/advice", "internal/autopilot", "internal/conversation", "internal/episode", "internal/footprint",
 	"internal/judging", "internal/learning", "internal/objective", "internal/provenance", "internal/readers", "internal/recipe",
 	"internal/remote",
 	"internal/report", "internal/rollouts", "internal/rundir", "internal/snapshot", "internal/sources", "internal/tally", "internal/tiny"}
@@ -142,15 +142,15 @@ var (
 	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/device"})
 )
 
-// cellar are the packages that every layer may import: they know nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
+// commonPackages are the packages that every layer may import: they know nothing of models.
+var commonPackages = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
 	"internal/forms", "internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
 	"internal/nobody", "internal/notice", "internal/openfile",
 	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
 	"internal/version"}
 
-// homes are the layers that may import a library.
-var homes = map[string][]string{
+// libraryUsers are the layers that may import a library.
+var libraryUsers = map[string][]string{
 	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
 	"gorgonia.org/cu":                   {"kernels/cuda/driver"},
@@ -200,7 +200,7 @@ func TestImportsPointDown(t *testing.T) {
 func TestThePageNamesTheRooms(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)
-	for _, room := range append(slices.Collect(maps.Keys(layers)), cellar...) {
+	for _, room := range append(slices.Collect(maps.Keys(layers)), commonPackages...) {
 		if room != "" {
 			wanted(t, strings.Contains(string(text), "`"+room+"`") || strings.Contains(string(text), "`"+path.Base(room)+"`"),
 				"docs/architecture.md does not say what %s is for", room)
@@ -228,18 +228,18 @@ func importsPointDown(t *testing.T, tags string) {
 		for _, path := range pkg.Imports {
 			if strings.HasPrefix(path, module) {
 				there := room(path)
-				ok := there == here || slices.Contains(cellar, there) || slices.Contains(allowed, there)
+				ok := there == here || slices.Contains(commonPackages, there) || slices.Contains(allowed, there)
 				require.True(t, ok, "%s must not import %s", pkg.ImportPath, path)
 			} else if strings.Contains(strings.Split(path, "/")[0], ".") {
-				require.True(t, slices.Contains(homeOf(path), here), "%s is not at home in %s", path, pkg.ImportPath)
+				require.True(t, slices.Contains(usersOf(path), here), "%s is not at home in %s", path, pkg.ImportPath)
 			}
 		}
 	}
 	require.Greater(t, seen, 8)
 }
 
-func homeOf(path string) []string {
-	for prefix, rooms := range homes {
+func usersOf(path string) []string {
+	for prefix, rooms := range libraryUsers {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
 			return rooms
 		}

@@ -41,7 +41,7 @@ func TestAStepThatPanicsIsUndone(t *testing.T) {
 		tr, _ = setup{words: none, options: []Option{own}}.open(t)
 		cursor := tr.Pool().Cursor()
 		recovered(t, tr, StepOptions{})
-		require.Equal(t, cursor, tr.Pool().Cursor(), "the problems are not lost")
+		require.Equal(t, cursor, tr.Pool().Cursor(), "the pool's cursor is as before")
 		panics = false
 		got, err := tr.Step(t.Context(), nil, StepOptions{})
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 		if policies[hash] = true; len(policies) == 2 {
 			panic("at the second update")
 		}
-		return push(s)
+		return ownLoss(s)
 	}
 	tr, _ = setup{dir: t.TempDir(), words: []string{"eval_every=-1"}, options: []Option{WithLoss(own)}}.open(t)
 	recovered(t, tr, StepOptions{Iterations: 2})

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// certain is a reference policy that is certain of every token, so that a token's divergence from it is the token's own log-probability.
-type certain struct{}
+// certainReference is a reference policy with log-probability 0 for every token: a token's divergence is its own log-probability.
+type certainReference struct{}
 
-func (certain) ScoreBase(_ context.Context, datums []model.Datum, _ float32) (scores [][]float32, err error) {
+func (certainReference) ScoreBase(_ context.Context, datums []model.Datum, _ float32) (scores [][]float32, err error) {
 	for _, d := range datums {
 		scores = append(scores, make([]float32, len(d.Targets)))
 	}
@@ -33,7 +33,7 @@ func TestAdvantagesOfTokens(t *testing.T) {
 		{drawn(-9, -9), reward.Score{Excluded: reward.ExcludedInfra}}, {drawn(-1, -2, -3), reward.Score{Reward: 1}},
 		{drawn(-4), reward.Score{Reward: -2}}}}
 	r := &recipe.Recipe{Compare: objective.Comparison{Shaping: objective.Shaping{KL: 0.5}}}
-	groups, err := compare(t.Context(), []Group{g}, r, certain{})
+	groups, err := compare(t.Context(), []Group{g}, r, certainReference{})
 	require.NoError(t, err)
 	returns, mean, squares := []float64{1 + 3, 1 + 2.5, 1 + 1.5, -2 + 2}, 0.0, 0.0
 	for _, x := range returns {
@@ -45,7 +45,7 @@ func TestAdvantagesOfTokens(t *testing.T) {
 	all := datums(groups)
 	require.Len(t, all, 2)
 	for i, want := range [][]float64{returns[:3], returns[3:]} {
-		require.Zero(t, all[i].Advantages[0], "of the prompt")
+		require.Zero(t, all[i].Advantages[0], "the prompt has no advantage")
 		sum := 0.0
 		for k, x := range want {
 			require.InDelta(t, (x-mean)/math.Sqrt(squares), all[i].Advantages[1+k], 1e-6)
@@ -73,7 +73,7 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 			require.Zero(t, *first.KLRef, "0 before the first update, when policy and reference agree")
 		} else {
 			require.Equal(t, passes, l.trained, "passes of the reference count as progress")
-			require.Positive(t, *first.KLRef, "measured at the second update")
+			require.Positive(t, *first.KLRef, "the divergence is measured at the second update")
 		}
 		require.NotZero(t, *second.KLRef)
 		require.Equal(t, []float64{1, 0}, []float64{*first.TISMean, *first.TISShare})

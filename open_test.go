@@ -56,7 +56,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Len(t, q.metrics, 1)
 	require.Equal(t, 3, q.metrics[0].Step)
 	require.Equal(t, before[len(before)-2]["trained_sha256"], q.metrics[0].Policy, "the last line is an evaluation")
-	require.Len(t, q.evals, 2, "at both ends")
+	require.Len(t, q.evals, 2, "evaluations before the first and after the last step")
 	require.Equal(t, before, lines(t, parent, metricsFile))
 	var m provenance.Manifest
 	require.NoError(t, rundir.ReadJSON(filepath.Join(child, provenance.ManifestFile), &m))
@@ -192,7 +192,7 @@ func TestAHugeRewardIsTold(t *testing.T) {
 		return s, err
 	}
 	tr, q := setup{words: []string{"max_steps=1", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(huge))}}.open(t)
-	require.NoError(t, tr.Run(t.Context()), "such a step is left out")
+	require.NoError(t, tr.Run(t.Context()), "a step with a non-finite gradient is left out")
 	require.Contains(t, q.warnings[0], "so far from the others that the gradient will hardly be finite")
 	require.Contains(t, q.warnings[1], "step 1: no update: ")
 }

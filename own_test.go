@@ -21,8 +21,8 @@ import (
 // same returns the grader unchanged.
 func same(g reward.Grader) reward.Grader { return g }
 
-// push is a loss of the program's own.
-func push(s *model.LossSequence) float64 {
+// ownLoss is a loss of the program's own.
+func ownLoss(s *model.LossSequence) float64 {
 	for i := range s.Grad {
 		s.Grad[i] = -s.Weight[i] * s.Advantage[i]
 	}
@@ -42,7 +42,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		{"reward", nil, []Option{WrapGrader(same)}, "reward: the program's own wrapper (WrapGrader), before nothing around", false},
 		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before the program's own grader (WithGrader)", true},
 		{"advantage", []Option{WithAdvantage(StdAdvantages)}, nil, "advantage: that of the settings, before", false},
-		{"loss", nil, []Option{WithLoss(push)}, "loss: the program's own loss (WithLoss), before that of the settings", false},
+		{"loss", nil, []Option{WithLoss(ownLoss)}, "loss: the program's own loss (WithLoss), before that of the settings", false},
 	}...) {
 		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}, options: c.before}
 		tr, _ := s.open(t)

@@ -27,14 +27,14 @@ type node struct {
 	least int    // the shortest length since then
 }
 
-// change is a rename, or names removed and added together.
-type change struct {
+// nameChange is a rename, or names removed and added together.
+type nameChange struct {
 	gone, come       *node // removed, added
 	goneName, asName string
 	moved            *node
 }
 
-func (c change) apply(names func(*node) map[string]*node) {
+func (c nameChange) apply(names func(*node) map[string]*node) {
 	if c.gone != nil && names(c.gone)[c.goneName] == c.moved {
 		delete(names(c.gone), c.goneName)
 	}
@@ -49,7 +49,7 @@ type cutDisk struct {
 	root    string
 	top     *node
 	kept    map[*node]map[string]*node // durable names
-	pending []change
+	pending []nameChange
 }
 
 func newCutDisk(root string) *cutDisk {
@@ -73,7 +73,7 @@ func (d *cutDisk) at(path string) *node {
 	return n
 }
 
-func (d *cutDisk) rename(c change) {
+func (d *cutDisk) rename(c nameChange) {
 	c.apply(func(n *node) map[string]*node { return n.names })
 	d.pending = append(d.pending, c)
 }
@@ -87,7 +87,7 @@ func (d *cutDisk) do(op disk.Op) {
 		if op.Kind == disk.MadeFolder {
 			n.names, d.kept[n] = map[string]*node{}, map[string]*node{}
 		}
-		d.rename(change{come: d.at(folder), asName: name, moved: n})
+		d.rename(nameChange{come: d.at(folder), asName: name, moved: n})
 	case disk.Wrote:
 		n := d.at(op.Path)
 		n.text = append(slices.Clone(n.text), op.Text...)
@@ -100,7 +100,7 @@ func (d *cutDisk) do(op disk.Op) {
 		n.kept, n.least = n.text, len(n.text)
 	case disk.SyncedFolder:
 		folder := d.at(op.Path)
-		var later []change
+		var later []nameChange
 		for _, c := range d.pending {
 			if c.gone == folder || c.come == folder {
 				c.apply(func(n *node) map[string]*node { return d.kept[n] })
@@ -111,27 +111,27 @@ func (d *cutDisk) do(op disk.Op) {
 		d.pending = later
 	case disk.Renamed:
 		to := d.at(filepath.Dir(op.To))
-		d.rename(change{gone: d.at(folder), goneName: name, come: to, asName: filepath.Base(op.To), moved: d.at(op.Path)})
+		d.rename(nameChange{gone: d.at(folder), goneName: name, come: to, asName: filepath.Base(op.To), moved: d.at(op.Path)})
 	case disk.Removed:
-		d.rename(change{gone: d.at(folder), goneName: name, moved: d.at(op.Path)})
+		d.rename(nameChange{gone: d.at(folder), goneName: name, moved: d.at(op.Path)})
 	}
 }
 
-// luck says what survives a power cut: the first n changes of names, and of an unsynced text what text returns.
-type luck struct {
+// crashOutcome says what survives a power cut: the first n changes of names, and of an unsynced text what text returns.
+type crashOutcome struct {
 	names func(pending int) int
 	text  func(n *node) []byte
 }
 
-func asKept(n *node) []byte    { return n.kept }
-func asWritten(n *node) []byte { return n.text }
+func syncedText(n *node) []byte  { return n.kept }
+func writtenText(n *node) []byte { return n.text }
 
-// lucks are the extremes, and some between.
-func lucks(lots *rand.Rand) []luck {
+// crashOutcomes are the extremes, and some between.
+func crashOutcomes(lots *rand.Rand) []crashOutcome {
 	none, all := func(int) int { return 0 }, func(n int) int { return n }
 	some := func(n int) int { return lots.IntN(n + 1) }
-	return []luck{
-		{none, asKept}, {all, asKept}, {none, asWritten}, {all, asWritten}, {some, asKept},
+	return []crashOutcome{
+		{none, syncedText}, {all, syncedText}, {none, writtenText}, {all, writtenText}, {some, syncedText},
 		{some, func(n *node) []byte { // a part of it, and zeros for the rest
 			text := slices.Clone(n.text)
 			clear(text[n.least+lots.IntN(len(text)-n.least+1):])
@@ -141,7 +141,7 @@ func lucks(lots *rand.Rand) []luck {
 }
 
 // left writes what a power cut leaves to a folder, and describes it.
-func (d *cutDisk) left(l luck, to string) string {
+func (d *cutDisk) left(l crashOutcome, to string) string {
 	kept := map[*node]map[string]*node{}
 	for n, names := range d.kept {
 		kept[n] = map[string]*node{}
@@ -210,13 +210,13 @@ func TestThePowerIsCut(t *testing.T) {
 	racing.Again(t)
 	for _, recording := range forms.Each(2, "compress_rollouts=true", "record_rollouts=all") {
 		t.Run(recording, func(t *testing.T) {
-			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
+			testPowerCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
 				"completions_per_prompt=3", "keep_last=1", recording)
 		})
 	}
 }
 
-func powerIsCut(t *testing.T, words ...string) {
+func testPowerCut(t *testing.T, words ...string) {
 	whole := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
 	tr, _ := whole.open(t)
 	run(t, tr)
@@ -270,7 +270,7 @@ func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when str
 		if d.do(op); i%stride != 0 && i < len(ops)-1 {
 			continue
 		}
-		for which, l := range lucks(lots) {
+		for which, l := range crashOutcomes(lots) {
 			folder := t.TempDir()
 			if left := d.left(l, folder); seen[left] {
 				continue

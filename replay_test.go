@@ -177,15 +177,15 @@ func TestARunOfBeforeASetting(t *testing.T) {
 	racing.Again(t)
 	usual := []string{"max_steps=4", "eval_every=-1"}
 	t.Run("prefixes were shared", func(t *testing.T) {
-		testRunOfBefore(t, "share_prefixes", `"share_prefixes": false,`, append(usual, "share_prefixes=false"))
+		testRunBeforeSetting(t, "share_prefixes", `"share_prefixes": false,`, append(usual, "share_prefixes=false"))
 	})
 	t.Run("adapters were rounded", func(t *testing.T) {
-		testRunOfBefore(t, "adapter_precision", `"adapter_precision": "f32",`,
+		testRunBeforeSetting(t, "adapter_precision", `"adapter_precision": "f32",`,
 			append(usual, "precision=bf16", "order=tiles", "adapter_precision=f32"))
 	})
 }
 
-func testRunOfBefore(t *testing.T, key, setting string, words []string) {
+func testRunBeforeSetting(t *testing.T, key, setting string, words []string) {
 	without := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, key) })
 	s, now := setup{dir: t.TempDir(), words: words}, setup{dir: t.TempDir(), words: without}
 	old := setup{dir: t.TempDir(), words: override(words, []string{"max_steps=2"})}

@@ -212,7 +212,7 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	_, _, err = s.tryOpen(t)
 	require.ErrorContains(t, err, "run_dir="+s.dir+": no checkpoint to resume from: logs are too short for 2 of them: checkpoint "+
 		checkpoint(s.dir, 4)+": "+log+" has 0 bytes")
-	require.Equal(t, 1, strings.Count(err.Error(), "somebody shortened it"), "for all of them")
+	require.Equal(t, 1, strings.Count(err.Error(), "somebody shortened it"), "the reason is given once for all checkpoints")
 	require.NotContains(t, err.Error(), checkpoint(s.dir, 2))
 	end := "; type run_dir=DIR init_from=" + checkpoint(s.dir, 4) + " to go on from it in another directory"
 	require.True(t, strings.HasSuffix(err.Error(), end), err)

@@ -57,7 +57,7 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	require.Equal(t, m.FileErrors, m.RewardErrors)
 	require.Equal(t, m.FileErrors, m.Excluded)
 	require.Positive(t, m.MeanReward)
-	require.Equal(t, map[string]float64{"custom": m.MeanReward}, m.Components, "of those that were scored")
+	require.Equal(t, map[string]float64{"custom": m.MeanReward}, m.Components, "the mean is of scored completions only")
 	require.Contains(t, l.warnings, fmt.Sprintf("reward_file=%s failed on %d completions; the first time: RTE ValueError: odd (line 3)",
 		file, m.FileErrors))
 	require.Contains(t, findings(l), fmt.Sprintf("%d of 8 completions could not be scored; the first: reward file: RTE", m.FileErrors))

@@ -21,12 +21,12 @@ type rolloutBatch struct {
 	drafted  int     // tokens accepted from speculative drafts
 }
 
-// spent is the time of a step by phase, in seconds.
-type spent struct{ sample, score, train, rewardFile float64 }
+// phaseTimes is the time of a step by phase, in seconds.
+type phaseTimes struct{ sample, score, train, rewardFile float64 }
 
 // rollouts returns the batch of this step. With pipeline=full it was sampled during the step before, and the batch of the
 // next step is sampled here, while the grader works on this one.
-func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
+func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rolloutBatch, s phaseTimes, err error) {
 	if subset != nil {
 		return t.draw(ctx, t.step+1, subset)
 	}
@@ -37,7 +37,7 @@ func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rollo
 		return nil, s, err
 	}
 	if t.cfg.Pipeline == "full" && t.step+1 != t.cfg.MaxSteps {
-		var next spent
+		var next phaseTimes
 		if t.ahead, next, err = t.draw(ctx, t.step+2, nil); err != nil {
 			return nil, s, t.giveUp(b, err)
 		}
@@ -48,7 +48,7 @@ func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rollo
 
 // draw samples the batch of a step, on a subset or on the next P problems of the pool. With refill=true it takes P more,
 // and again, while fewer than P groups give a gradient.
-func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
+func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, s phaseTimes, err error) {
 	b = &rolloutBatch{updates: t.learner.Adam.Steps()}
 	t.turn.Lock()
 	b.policy, err = t.policy.Hash()

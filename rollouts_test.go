@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// unpacked is the completions recorded by a run, decompressed.
-func unpacked(t *testing.T, dir string) (text string, steps []int) {
+// recordedCompletions is the completions recorded by a run, decompressed.
+func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 	t.Helper()
 	for _, name := range []string{rollouts.Plain, rollouts.Compressed} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -47,21 +47,21 @@ func TestRecordsOfEachForm(t *testing.T) {
 		return s.dir, files(t, s.dir)
 	}
 	plain, want := at()
-	lines, steps := unpacked(t, plain)
+	lines, steps := recordedCompletions(t, plain)
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, steps)
 	require.Equal(t, want[rollouts.Plain], lines)
 
 	packed, got := at("compress_rollouts=true")
-	same, _ := unpacked(t, packed)
+	same, _ := recordedCompletions(t, packed)
 	require.Equal(t, lines, same)
 	require.Less(t, 2*len(got[rollouts.Compressed]), len(lines))
 	require.NoFileExists(t, filepath.Join(packed, rollouts.Plain))
 
 	thin, thinned := at("record_rollouts=3", "compress_rollouts=true")
-	_, steps = unpacked(t, thin)
+	_, steps = recordedCompletions(t, thin)
 	require.Equal(t, []int{3, 6}, steps)
 	none, nothing := at("record_rollouts=none")
-	_, steps = unpacked(t, none)
+	_, steps = recordedCompletions(t, none)
 	require.Empty(t, steps)
 	require.NoFileExists(t, filepath.Join(none, rollouts.Plain))
 	for _, other := range []map[string]string{got, thinned, nothing} {
@@ -95,22 +95,22 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	}
 	goOn("max_steps=6")
 	want := files(t, dir)
-	plain, _ := unpacked(t, dir)
+	plain, _ := recordedCompletions(t, dir)
 
 	goOn("max_steps=4", "compress_rollouts=true", "resume="+checkpoint(dir, 2))
-	_, steps := unpacked(t, dir)
+	_, steps := recordedCompletions(t, dir)
 	require.Equal(t, []int{1, 2, 3, 4}, steps, "those after step 2 are gone from the first file")
 	goOn("max_steps=6", "compress_rollouts=true")
-	text, _ := unpacked(t, dir)
+	text, _ := recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
 	first, err := os.ReadFile(filepath.Join(dir, rollouts.Plain))
 	require.NoError(t, err)
-	require.True(t, 0 < len(first) && len(first) < len(text), "half of them are in each file")
+	require.True(t, 0 < len(first) && len(first) < len(text), "each file must have a part of the completions")
 	_, _, err = replayed(t, dir, 6)
 	require.NoError(t, err)
 
 	goOn("max_steps=6", "compress_rollouts=false", "resume="+checkpoint(dir, 2))
-	text, _ = unpacked(t, dir)
+	text, _ = recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
 	requireSame(t, want, files(t, dir))
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", rollouts.Compressed))

@@ -19,7 +19,7 @@ import (
 // A checkpoint made at the first evaluation is compared with nothing, a later one with the first; both name the model that they were
 // trained from. Evaluations use the run's format_weight, even if the autopilot had tried another.
 func TestCheckpointsAreEvaluatedAsTheRunWas(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: piloted("learning_rate=0.0001", "max_steps=2", "save_every=1", "keep_last=0", "eval_every=1")}
+	s := setup{dir: t.TempDir(), words: withPilot("learning_rate=0.0001", "max_steps=2", "save_every=1", "keep_last=0", "eval_every=1")}
 	tr, _ := s.open(t)
 	tr.pilot.Now[autopilot.Format] = 0.5
 	require.NoError(t, tr.Run(t.Context()))

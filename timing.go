@@ -9,7 +9,7 @@ import (
 type Timing = tally.Timing
 
 // timing puts together the timing of a step. Throughput of sampling is that of its batch, even if sampled a step earlier.
-func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
+func timing(m Metrics, b *rolloutBatch, s phaseTimes, total float64) Timing {
 	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, RewardFile: s.rewardFile,
 		Memory: meter.PeakMemory()}
 	if m.Conversations != nil {

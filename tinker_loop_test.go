@@ -20,9 +20,9 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// loop is a program that trains by GRPO over the wire. It uses the problems, prompts and grader of a trainer, which does not train
+// tinkerLoop is a program that trains by GRPO over the wire. It uses the problems, prompts and grader of a trainer, which does not train
 // itself.
-type loop struct {
+type tinkerLoop struct {
 	*Trainer
 	session *client.Session
 	model   *client.Training
@@ -35,8 +35,8 @@ func TestALoopOverTheWireLearns(t *testing.T) {
 	if err != nil {
 		t.Skip("a run of minutes: set GRPO_TINKER_STEPS=150, or type make tinker")
 	}
-	l := &loop{Trainer: open(t, nil, "prompts_per_step=8", "completions_per_prompt=16", "max_tokens=96", "max_tests=5", "eval_problems=0",
-		"max_steps="+strconv.Itoa(steps))}
+	l := &tinkerLoop{Trainer: open(t, nil, "prompts_per_step=8", "completions_per_prompt=16", "max_tokens=96", "max_tests=5",
+		"eval_problems=0", "max_steps="+strconv.Itoa(steps))}
 	b := backend(t, 2)
 	h, err := serving.Open(t.Context(), serving.Options{Models: []serving.NamedDir{{Name: "tiny", Dir: l.policy.Dir}}, Backend: b,
 		Model: model.Options{MaxRows: 512, SharePrefixes: true}, Sampling: sampler.Options{MaxLength: 512, Adapters: 2}})
@@ -68,8 +68,8 @@ func TestALoopOverTheWireLearns(t *testing.T) {
 }
 
 // draw samples n completions of each prompt, concurrently.
-func (l *loop) draw(t *testing.T, prompts []Prompt, n int, params map[string]any) []Scored {
-	voice, err := l.model.Voice(t.Context())
+func (l *tinkerLoop) draw(t *testing.T, prompts []Prompt, n int, params map[string]any) []Scored {
+	sampling, err := l.model.Sampling(t.Context())
 	require.NoError(t, err)
 	scored := make([][]Scored, len(prompts))
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func (l *loop) draw(t *testing.T, prompts []Prompt, n int, params map[string]any
 		for k, v := range params {
 			asks.Params[k] = v
 		}
-		own := &client.Voice{Client: voice.Client, ID: voice.ID, Seq: int64(i)}
+		own := &client.Sampling{Client: sampling.Client, ID: sampling.ID, Seq: int64(i)}
 		all.Go(func() { scored[i] = l.grade(t, &p, own, asks) })
 	}
 	all.Wait()
@@ -91,8 +91,8 @@ func (l *loop) draw(t *testing.T, prompts []Prompt, n int, params map[string]any
 }
 
 // grade samples for one prompt, and has the completions judged.
-func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask) (scored []Scored) {
-	out, err := voice.Sample(t.Context(), p.Tokens, a)
+func (l *tinkerLoop) grade(t *testing.T, p *Prompt, sampling *client.Sampling, a client.Ask) (scored []Scored) {
+	out, err := sampling.Sample(t.Context(), p.Tokens, a)
 	if err != nil {
 		t.Error(err)
 		return nil
@@ -113,7 +113,7 @@ func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask)
 }
 
 // step is a GRPO step: both training calls are in flight together.
-func (l *loop) step(t *testing.T, step int) (mean float64) {
+func (l *tinkerLoop) step(t *testing.T, step int) (mean float64) {
 	prompts, err := l.policy.prompts(t.Context(), l.pool.Take(l.cfg.PromptsPerStep), 0)
 	require.NoError(t, err)
 	scored := l.draw(t, prompts, l.cfg.CompletionsPerPrompt, nil)
@@ -139,7 +139,7 @@ func (l *loop) step(t *testing.T, step int) (mean float64) {
 }
 
 // greedy is the share of held-out problems that the model solves greedily.
-func (l *loop) greedy(t *testing.T) (share float64) {
+func (l *tinkerLoop) greedy(t *testing.T) (share float64) {
 	prompts, err := l.policy.prompts(t.Context(), append([]data.Problem(nil), l.problems.HeldOut...), 0)
 	require.NoError(t, err)
 	for _, s := range l.draw(t, prompts, 1, map[string]any{"temperature": 0}) {

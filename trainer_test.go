@@ -185,7 +185,7 @@ func TestRefillsHaveAnEnd(t *testing.T) {
 	require.Equal(t, []int{0, 0}, []int{m.Refilled, m.GroupsSkipped})
 	unscored := Group{Advantages: []float64{0}, Rollouts: []Scored{{Score: reward.Score{Excluded: reward.ExcludedInfra}}}}
 	s := groupStats([]Group{unscored})
-	require.Zero(t, s.AllGood+s.AllBad, "nobody knows")
+	require.Zero(t, s.AllGood+s.AllBad, "a group without scores is neither all good nor all bad")
 }
 
 func TestMetricsCarryNoClock(t *testing.T) {
@@ -228,7 +228,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	for _, g := range groups {
-		require.Equal(t, g.Rollouts[0].Text, g.Rollouts[2].Text, "greedy")
+		require.Equal(t, g.Rollouts[0].Text, g.Rollouts[2].Text, "greedy completions are equal")
 		require.NotEqual(t, reward.INFRA, g.Rollouts[0].Score.Verdict)
 	}
 	_, err = tr.Sample(t.Context(), tr.HeldOut(), 0, 0)

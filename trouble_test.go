@@ -47,7 +47,7 @@ func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 			}
 			errs++
 			require.ErrorContains(t, err, "score: the sandbox is gone")
-			require.Equal(t, cursor, tr.Pool().Cursor(), "the problems are not lost")
+			require.Equal(t, cursor, tr.Pool().Cursor(), "the pool's cursor is as before")
 		}
 		if pipeline == "full" {
 			require.LessOrEqual(t, whole, 1, "the step that was sampled ahead may have its scores")
@@ -151,7 +151,7 @@ func TestABrokenGraderMayRecover(t *testing.T) {
 	close(first)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "step 2: score: the sandbox is gone")
-	require.Equal(t, 1, strings.Count(err.Error(), "gone"), "said once")
+	require.Equal(t, 1, strings.Count(err.Error(), "gone"), "the cause is named once")
 	run(t, tr)
 	require.Equal(t, want.metrics, got.metrics)
 }
@@ -246,7 +246,7 @@ func TestAnInfiniteDivergenceIsSkipped(t *testing.T) {
 		"kl_in=loss", "kl_estimator=k3", "learning_rate=1", "seed=0"}}.open(t)
 	run(t, tr)
 	require.Regexp(t, `^step 1: no further update: the gradient of \S+ is NaN`, l.warnings[0])
-	require.Zero(t, *l.metrics[0].KLRef, "that of the first update")
+	require.Zero(t, *l.metrics[0].KLRef, "the divergence is that of the first update")
 }
 
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {

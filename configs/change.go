@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// guarded are the settings that define a run: when it is resumed they must be as before, unless allow_change names them.
-var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split", "answer_match",
+// definingKeys are the settings that define a run: when it is resumed they must be as before, unless allow_change names them.
+var definingKeys = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split", "answer_match",
 	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "precision", "kv_cache_dtype",
 	"adapter_precision", "order",
 	"advantage", "advantage_clip", "positive_only", "loss", "clip_low", "clip_high", "clip_dual", "tis", "tis_cap", "kl_coef",
@@ -20,7 +20,7 @@ var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "da
 	"judge_model", "judge_prompt", "judge_score", "seed"}
 
 // changeable are the settings that allow_change may name: these, and the device, if it has the same summation order.
-var changeable = append(slices.Clone(guarded), "device")
+var changeable = append(slices.Clone(definingKeys), "device")
 
 // Change is a setting in which two configurations differ.
 type Change struct {
@@ -36,7 +36,7 @@ func (c Change) String() string { return fmt.Sprintf("%s: %s → %s", c.Key, c.B
 func Changed(before, after *Config) (changes []Change) {
 	for i, f := range fields() {
 		if !reflect.DeepEqual(before.pointer(i), after.pointer(i)) {
-			changes = append(changes, Change{f.Key, quoteField(before, i), quoteField(after, i), slices.Contains(guarded, f.Key)})
+			changes = append(changes, Change{f.Key, quoteField(before, i), quoteField(after, i), slices.Contains(definingKeys, f.Key)})
 		}
 	}
 	return changes

@@ -21,7 +21,7 @@ import (
 
 // Every field has a key, a help text, a section and a default that can be parsed.
 func TestDescribeCoversEveryField(t *testing.T) {
-	structure, seen := settled(), map[string]bool{}
+	structure, seen := configFields(), map[string]bool{}
 	described := Describe()
 	require.Len(t, described, len(structure))
 	defaults := Defaults()
@@ -73,9 +73,9 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 			require.Equal(t, l, kernels.Loss{Kind: l.Kind, Low: float32(low), High: float32(high)})
 		}
 	}
-	require.Equal(t, spelled(objective.Kinds()), values["loss"])
-	require.Equal(t, spelled([]objective.Truncation{objective.None, objective.PerToken, objective.PerSequence}), values["tis"])
-	require.Equal(t, spelled([]objective.Estimator{objective.K1, objective.K2, objective.K3}), values["kl_estimator"])
+	require.Equal(t, stringsOf(objective.Kinds()), values["loss"])
+	require.Equal(t, stringsOf([]objective.Truncation{objective.None, objective.PerToken, objective.PerSequence}), values["tis"])
+	require.Equal(t, stringsOf([]objective.Estimator{objective.K1, objective.K2, objective.K3}), values["kl_estimator"])
 	for _, name := range values["reduction"] {
 		_, err := model.ParseReduction(name)
 		require.NoError(t, err)
@@ -95,8 +95,8 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 	require.ElementsMatch(t, values["renderer"], append(chat.Names(), "auto", "plain"))
 }
 
-// spelled are the names of values.
-func spelled[T ~string](all []T) (names []string) {
+// stringsOf are the names of values.
+func stringsOf[T ~string](all []T) (names []string) {
 	for _, x := range all {
 		names = append(names, string(x))
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// ofEvaluations are the settings that an evaluation uses: about precision, prompts, sampling, the environment, the reward, the
+// evaluationKeys are the settings that an evaluation uses: about precision, prompts, sampling, the environment, the reward, the
 // problems, and determinism.
-var ofEvaluations = []string{"precision", "order", "kv_cache_dtype", "adapter_precision", "quantize",
+var evaluationKeys = []string{"precision", "order", "kv_cache_dtype", "adapter_precision", "quantize",
 	"answer_match", "prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "stop",
 	"env", "max_turns", "max_conversation_tokens", "turn_seconds", "conversation_seconds", "turn_reward", "turn_discount", "public_tests",
 	"heal_template", "tools", "mcp", "openenv_action", "openenv_template", "openenv_reward",
@@ -25,7 +25,7 @@ func CheckEvaluation(words []string, flags map[string]string) error {
 		key, value, _ := strings.Cut(word, "=")
 		if flag, ok := flags[key]; ok {
 			mistakes = append(mistakes, badinput.Errorf("%s is a flag here; type %s %s", key, flag, value))
-		} else if Key(key) == key && !slices.Contains(ofEvaluations, key) {
+		} else if Key(key) == key && !slices.Contains(evaluationKeys, key) {
 			mistakes = append(mistakes, badinput.Errorf("%s is for training, and grpo eval does not use it; leave it out", key))
 		}
 	}

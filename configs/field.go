@@ -42,8 +42,8 @@ var sourceInside string
 var fields = sync.OnceValue(func() []Field {
 	comments := readComments()
 	defaults := Defaults()
-	out := make([]Field, len(settled()))
-	for i, f := range settled() {
+	out := make([]Field, len(configFields()))
+	for i, f := range configFields() {
 		out[i] = comments[f.Name]
 		out[i].Key = f.Tag.Get("json")
 		out[i].Values = strings.Fields(f.Tag.Get("enum"))
@@ -55,8 +55,8 @@ var fields = sync.OnceValue(func() []Field {
 	return out
 })
 
-// settled are the fields of Config and of its embedded structs, in order.
-var settled = sync.OnceValue(func() []reflect.StructField {
+// configFields are the fields of Config and of its embedded structs, in order.
+var configFields = sync.OnceValue(func() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()), func(f reflect.StructField) bool { return f.Anonymous })
 })
 
@@ -132,7 +132,7 @@ var keys = sync.OnceValue(func() []string {
 
 // pointer is the address of field i.
 func (c *Config) pointer(i int) any {
-	return reflect.ValueOf(c).Elem().FieldByIndex(settled()[i].Index).Addr().Interface()
+	return reflect.ValueOf(c).Elem().FieldByIndex(configFields()[i].Index).Addr().Interface()
 }
 
 func typeName(pointer any) string {

@@ -19,7 +19,7 @@ func Habit(name, typed string) string {
 		if here, ok := synonyms[n]; ok {
 			return "it is " + here + " here; type " + here + "=" + typed
 		}
-		if instead, ok := elsewhere[n]; ok {
+		if instead, ok := foreignKeys[n]; ok {
 			return instead
 		}
 	}
@@ -80,21 +80,21 @@ func named(others map[string]string) map[string]string {
 }
 
 const (
-	truncated = "training samples from the whole distribution, because truncated sampling has other probabilities than the model " +
+	truncationAdvice = "training samples from the whole distribution, because truncated sampling has other probabilities than the model " +
 		"and would bias the importance ratio; leave it out, or use it for evaluation, with "
-	adapting = "the setting train says what is trained; type "
+	trainAdvice = "the setting train says what is trained; type "
 )
 
-// elsewhere are other keys that users may try, by what to do instead.
-var elsewhere = named(map[string]string{
+// foreignKeys are other keys that users may try, by what to do instead.
+var foreignKeys = named(map[string]string{
 	"extends is for a file; on the command line type --preset NAME": "extends",
 	"it is a flag; type --quiet":                                    "quiet",
 	"it is a flag; type --json":                                     "json",
 	"it is a flag; type --preset NAME":                              "preset",
 	"a file of settings is a flag; type --config-file FILE":         "config config_file",
-	truncated + "eval_top_k":                                        "top_k",
-	truncated + "eval_top_p":                                        "top_p repetition_penalty",
-	truncated + "eval_min_p":                                        "min_p",
+	truncationAdvice + "eval_top_k":                                 "top_k",
+	truncationAdvice + "eval_top_p":                                 "top_p repetition_penalty",
+	truncationAdvice + "eval_min_p":                                 "min_p",
 
 	// Sizes.
 	"a step is one batch: prompts_per_step × completions_per_prompt, divided into micro-batches as memory allows; " +
@@ -131,10 +131,10 @@ var elsewhere = named(map[string]string{
 	// Models.
 	"the number format is precision here; type precision=bf16 or precision=f32": "bf16 fp16 dtype torch_dtype mixed_precision",
 	"quantisation, to four bits, is quantize here; type quantize=nf4":           "load_in_4bit load_in_8bit quantization",
-	adapting + "train=lora":                                         "use_peft use_lora peft",
-	adapting + "train=full":                                         "full_finetuning full_finetune",
-	"adapters have no dropout; leave it out":                        "lora_dropout",
-	"the prompt template is a file here; type prompt_template=FILE": "system_prompt prompt prompt_file",
+	trainAdvice + "train=lora":                                                             "use_peft use_lora peft",
+	trainAdvice + "train=full":                                                             "full_finetuning full_finetune",
+	"adapters have no dropout; leave it out":                                               "lora_dropout",
+	"the prompt template is a file here; type prompt_template=FILE":                        "system_prompt prompt prompt_file",
 	"the chat template is that of the model's files; leave it out, or type renderer=plain": "chat_template apply_chat_template",
 
 	// Runs.

@@ -64,9 +64,9 @@ func TestHabitsNameSettings(t *testing.T) {
 	for name, here := range synonyms {
 		require.Contains(t, keys(), here, name)
 		require.Empty(t, Key(name), "%s is a setting", name)
-		require.NotContains(t, elsewhere, name)
+		require.NotContains(t, foreignKeys, name)
 	}
-	for name, instead := range elsewhere {
+	for name, instead := range foreignKeys {
 		require.Empty(t, Key(name), "%s is a setting", name)
 		for _, m := range typed.FindAllStringSubmatch(instead, -1) {
 			require.True(t, m[1] == "WANDB_PROJECT" || slices.Contains(keys(), m[1]), "%s: %s", name, instead)

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// idler finds settings without effect, given the others. They do no harm, and older runs have some: so they are refused only if
+// idleFinder finds settings without effect, given the others. They do no harm, and older runs have some: so they are refused only if
 // the user has just typed them, or written them into a file.
-type idler struct {
+type idleFinder struct {
 	keys []string // set by the user
 }
 
 // given records the settings of a layer that the user wrote, which changed before to c. A layer with all settings was printed by a run.
-func (k *idler) given(l *layer, before, c *Config) {
+func (k *idleFinder) given(l *layer, before, c *Config) {
 	for _, s := range l.settings {
 		i := slices.Index(keys(), s.key)
-		if i >= 0 && before.text(i) != c.text(i) && c.idle(s.key) != "" {
+		if i >= 0 && before.text(i) != c.text(i) && c.whyIdle(s.key) != "" {
 			k.keys = append(k.keys, s.key)
 		}
 	}
 }
 
 // beside adds a mistake for each of these settings that has no effect in the end.
-func (k *idler) beside(found []mistake, c *Config) []mistake {
+func (k *idleFinder) beside(found []mistake, c *Config) []mistake {
 	for _, key := range k.keys {
-		why := c.idle(key)
+		why := c.whyIdle(key)
 		if why != "" && !slices.ContainsFunc(found, func(m mistake) bool { return m.key == key }) {
 			found = append(found, mistake{key, key + ": " + why})
 		}
@@ -33,8 +33,8 @@ func (k *idler) beside(found []mistake, c *Config) []mistake {
 	return found
 }
 
-// idle says why a changed setting has no effect, and what to type; "" if it has one.
-func (c *Config) idle(key string) string {
+// whyIdle says why a changed setting has no effect, and what to type; "" if it has one.
+func (c *Config) whyIdle(key string) string {
 	i := slices.Index(keys(), key)
 	if c.text(i) == fields()[i].Default {
 		return ""
@@ -57,18 +57,18 @@ func (c *Config) idle(key string) string {
 			return "no weight uses it; add custom=0.5 to reward_weights, or leave it out"
 		}
 	case "reward_weights":
-		if c.payless() {
+		if c.rewardsAreZero() {
 			return "all of them are 0, so every reward is 0; type reward_weights=correct=1,format=0.1"
 		}
 	}
-	return c.talkless(key)
+	return c.whyIdleInConversations(key)
 }
 
 // infraWindow is the number of completions that infra_threshold refers to.
 const infraWindow = 256
 
-// talkless is idle for settings about conversations. A Go program's own environment may use any of them.
-func (c *Config) talkless(key string) string {
+// whyIdleInConversations is idle for settings about conversations. A Go program's own environment may use any of them.
+func (c *Config) whyIdleInConversations(key string) string {
 	heal, tools, other := c.Env == "heal", c.Env == "tools", c.EnvProgram() != "" || c.EnvServer() != ""
 	if c.Env != "none" && !heal && !tools && !other { // own, or an invalid value
 		return ""
@@ -95,8 +95,8 @@ func (c *Config) talkless(key string) string {
 	return ""
 }
 
-// payless reports whether all rewards are 0: no weights, and no penalties.
-func (c *Config) payless() bool {
+// rewardsAreZero reports whether all rewards are 0: no weights, and no penalties.
+func (c *Config) rewardsAreZero() bool {
 	if c.RewardWeights == "" || c.OverlongPenalty > 0 || c.KLCoef > 0 && c.KLIn == "reward" {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// idling are settings without effect beside others, and the messages about them.
-var idling = []struct{ words, says string }{
+// idleCases are settings without effect beside others, and the messages about them.
+var idleCases = []struct{ words, says string }{
 	{"max_turns=5", "max_turns: env=none does not use it; type env=heal or env=tools, or leave it out"},
 	{"max_conversation_tokens=90000", "max_conversation_tokens: env=none does not use it; type env=heal or env=tools, or leave it out"},
 	{"turn_reward=best", "turn_reward: env=none does not use it; type env=heal, or leave it out"},
@@ -40,7 +40,7 @@ var idling = []struct{ words, says string }{
 }
 
 func TestSettingsWithoutEffect(t *testing.T) {
-	for _, c := range idling {
+	for _, c := range idleCases {
 		words := strings.Fields(c.words)
 		_, err := Load(Source{Overrides: words})
 		require.EqualError(t, err, c.says)
@@ -69,7 +69,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		require.NoError(t, os.WriteFile(printed, old.Marshal(), 0o644))
 		_, err = Load(Source{File: printed, Overrides: []string{"max_steps=7"}})
 		require.NoError(t, err, "printed settings can be loaded again")
-		require.NotEmpty(t, old.idle(key))
+		require.NotEmpty(t, old.whyIdle(key))
 	}
 }
 

@@ -194,7 +194,7 @@ func parseList(text string) (value, error) {
 type loader struct {
 	config Config
 	base   Config // before the file and the words
-	idler  idler
+	idler  idleFinder
 	where  map[string]string // by key: the place in a file where its value is from
 }
 

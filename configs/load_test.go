@@ -54,7 +54,7 @@ func TestSettingsOfARunAreABase(t *testing.T) {
 	kept := *base
 	c, err := Load(Source{Base: base, Overrides: []string{"learning_rate=1e-3", "lora_targets=v_proj", "loss=ppo"}})
 	require.NoError(t, err)
-	require.Equal(t, &kept, base, "it is not changed")
+	require.Equal(t, &kept, base, "Load must not change the base")
 	want := kept
 	want.LearningRate, want.LoRATargets, want.Loss, want.ClipLow, want.ClipHigh = 1e-3, []string{"v_proj"}, "ppo", 0.8, 1.2
 	require.Equal(t, &want, c)

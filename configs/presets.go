@@ -45,11 +45,11 @@ func namesIn(folder string) (names []string) {
 	return names
 }
 
-// formerly are old names of presets, which files may extend.
-var formerly = map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"}
+// oldPresetNames are old names of presets, which files may extend.
+var oldPresetNames = map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"}
 
 func readPreset(name string) ([]byte, error) {
-	if now, ok := formerly[name]; ok {
+	if now, ok := oldPresetNames[name]; ok {
 		name = now
 	}
 	known := Presets()

@@ -33,7 +33,8 @@ func TestPresets(t *testing.T) {
 	}
 	c, err := Load(Source{Preset: "tiny,dapo,rloo", Overrides: []string{"refill=false"}})
 	require.NoError(t, err)
-	require.Equal(t, []any{"leave_one_out", 0.0, 0.03, 19}, []any{c.Advantage, c.ClipHigh, c.KLCoef, c.OverlongBuffer}, "the later counts")
+	require.Equal(t, []any{"leave_one_out", 0.0, 0.03, 19}, []any{c.Advantage, c.ClipHigh, c.KLCoef, c.OverlongBuffer},
+		"of two presets the later one counts")
 	_, err = Load(Source{Preset: "tiny,"})
 	require.ErrorContains(t, err, `preset "" is not known`)
 	_, err = Load(Source{Preset: "qwen3_8b"})

@@ -208,7 +208,7 @@ func (k *checker) usual(key string) string {
 		before = fields()[i].Default
 	}
 	if before == "0" {
-		before = k.c.least(key)
+		before = k.c.leastValue(key)
 	}
 	return "type " + key + "=" + before
 }

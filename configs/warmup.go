@@ -54,8 +54,8 @@ const (
 	usualShare = 0.05
 )
 
-// least is a value to suggest for a key whose default is 0, if a warm-up does not allow 0.
-func (c *Config) least(key string) string {
+// leastValue is a value to suggest for a key whose default is 0, if a warm-up does not allow 0.
+func (c *Config) leastValue(key string) string {
 	switch {
 	case c.Warmup() && key == "rows_per_step":
 		return fmt.Sprint(usualRows)
@@ -157,8 +157,8 @@ func (k *checker) warmup() {
 		"label_smoothing is for dpo_loss=sigmoid; leave one of them out")
 }
 
-// ofWarmups are the settings that warm-ups use.
-var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", "lora_alpha", "lora_targets", "precision", "order",
+// warmupKeys are the settings that warm-ups use.
+var warmupKeys = []string{"model", "init_from", "adapter", "train", "lora_rank", "lora_alpha", "lora_targets", "precision", "order",
 	"kv_cache_dtype", "adapter_precision", "quantize", "data", "data_split", "test_data", "test_split", "prompt_template",
 	"renderer", "chat_date", "chat_vars", "expected_dataset_hash", "method", "epochs", "rows_per_step", "row_tokens", "learn_turns",
 	"held_out", "dpo_beta", "dpo_loss", "label_smoothing", "reduction", "learning_rate", "schedule", "warmup_steps",
@@ -166,8 +166,8 @@ var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", 
 	"eval_problems", "run_dir", "resume", "allow_change", "max_steps", "save_every", "keep_last", "keep_best", "tensorboard",
 	"mlflow", "seed", "deterministic", "device", "threads", "max_rows", "share_prefixes", "recompute"}
 
-// ofOthers are the names in other trainers for settings of a warm-up.
-var ofOthers = map[string]string{"batch_size": "rows_per_step", "beta": "dpo_beta", "max_length": "row_tokens",
+// otherTrainersKeys are the names in other trainers for settings of a warm-up.
+var otherTrainersKeys = map[string]string{"batch_size": "rows_per_step", "beta": "dpo_beta", "max_length": "row_tokens",
 	"max_seq_length": "row_tokens"}
 
 // CheckWords refuses settings on the command line that a warm-up does not use.
@@ -175,11 +175,11 @@ func CheckWords(method string, words []string) error {
 	var mistakes []error
 	for _, word := range words {
 		key, _, _ := strings.Cut(word, "=")
-		if instead := ofOthers[key]; instead != "" && (key != "beta" || method == DPO) {
+		if instead := otherTrainersKeys[key]; instead != "" && (key != "beta" || method == DPO) {
 			mistakes = append(mistakes, badinput.Errorf("%s: it is %s here; type %s=NUMBER", key, instead, instead))
 		} else if key == "method" {
 			mistakes = append(mistakes, badinput.Errorf("method: the command sets it; leave it out"))
-		} else if slices.Contains(keys(), key) && !slices.Contains(ofWarmups, key) {
+		} else if slices.Contains(keys(), key) && !slices.Contains(warmupKeys, key) {
 			mistakes = append(mistakes, badinput.Errorf("%s is for grpo, and grpo %s does not use it; leave it out", key, method))
 		}
 	}

@@ -135,13 +135,13 @@ func syntaxError(name string, err error) error {
 	return badinput.Errorf("%s: %s", name, strings.ReplaceAll(located.GetMessage(), "\n", " "))
 }
 
-// plain are texts that mean themselves without quotes.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_/.-][A-Za-z0-9_/.@+-]*$`)
+// unquoted are texts that mean themselves without quotes.
+var unquoted = regexp.MustCompile(`^[A-Za-z0-9_/.-][A-Za-z0-9_/.@+-]*$`)
 
 // quote writes text as a YAML scalar that reads back as the same text.
 func quote(text string) string {
 	switch lower := strings.ToLower(text); {
-	case plain.MatchString(text) && lower != "null" && text[0] != '-' && text != "...":
+	case unquoted.MatchString(text) && lower != "null" && text[0] != '-' && text != "...":
 		return text
 	}
 	quoted, _ := jsonl.Marshal(text) // every text has a JSON form

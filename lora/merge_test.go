@@ -309,13 +309,13 @@ func BenchmarkMergeDown(b *testing.B) {
 	}
 }
 
-// once is a context that is cancelled after Err was called a number of times.
-type once struct {
+// cancelAfter is a context that is cancelled after Err was called a number of times.
+type cancelAfter struct {
 	context.Context
 	left atomic.Int64
 }
 
-func (o *once) Err() error {
+func (o *cancelAfter) Err() error {
 	if o.left.Add(-1) < 0 {
 		return context.Canceled
 	}
@@ -330,7 +330,7 @@ func TestAStoppedMergeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, asked := range []int64{0, 1, 2, 7, 20} {
-		ctx := &once{Context: t.Context()}
+		ctx := &cancelAfter{Context: t.Context()}
 		ctx.left.Store(asked)
 		parent := t.TempDir()
 		if err := MergeContext(ctx, base, a, filepath.Join(parent, "out")); !errors.Is(err, context.Canceled) || badinput.Is(err) {

@@ -66,8 +66,8 @@ var harmless = []string{
 // maxConfig is far above any honest adapter_config.json.
 const maxConfig = 1 << 20
 
-// below is a hint for a folder that is no adapter: the last adapter inside it, as in the directory of a run.
-func below(dir string) string {
+// lastAdapterHint is a hint for a folder that is no adapter: the last adapter inside it, as in the directory of a run.
+func lastAdapterHint(dir string) string {
 	var found []string
 	for _, where := range []string{"adapter", filepath.Join("checkpoints", "*", "adapter")} {
 		paths, _ := filepath.Glob(filepath.Join(dir, where, configName))
@@ -84,7 +84,7 @@ func ReadConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, configName)
 	info, err := os.Stat(path)
 	if err != nil {
-		return Config{}, badinput.Errorf("%w; expected a PEFT adapter directory%s", err, below(dir))
+		return Config{}, badinput.Errorf("%w; expected a PEFT adapter directory%s", err, lastAdapterHint(dir))
 	}
 	if info.Size() > maxConfig {
 		return Config{}, badinput.Errorf("%s: it has %d bytes, at most %d are allowed", path, info.Size(), maxConfig)
@@ -154,7 +154,7 @@ func (c *Config) take(name string, value json.RawMessage) error {
 			return expected("true: adapters that go with changed base weights cannot be loaded")
 		}
 	default:
-		if !off(value) {
+		if !switchesOff(value) {
 			return fmt.Errorf("field %q is %s, which is not supported; only plain LoRA adapters can be loaded", name, short(value))
 		}
 	}
@@ -182,8 +182,8 @@ func (c *Config) takeTargets(value json.RawMessage) error {
 	return nil
 }
 
-// off reports whether a value switches its field off.
-func off(value json.RawMessage) bool {
+// switchesOff reports whether a value switches its field off.
+func switchesOff(value json.RawMessage) bool {
 	var b bytes.Buffer
 	if json.Compact(&b, value) != nil {
 		return false

@@ -41,14 +41,14 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(20, trainingStep(t)))
 }
 
-// living is a backend that counts the bytes of its live buffers, and their peak.
-type living struct {
+// countingBackend is a backend that counts the bytes of its live buffers, and their peak.
+type countingBackend struct {
 	kernels.Backend
 	now, most int
 	refuse    bool // the next allocation fails
 }
 
-func (l *living) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+func (l *countingBackend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	if l.refuse {
 		return nil, errors.New("there is no room")
 	}
@@ -57,7 +57,7 @@ func (l *living) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	return l.Backend.Alloc(t, n)
 }
 
-func (l *living) Release(b kernels.Buffer) {
+func (l *countingBackend) Release(b kernels.Buffer) {
 	l.now -= b.Len() * b.DType().Size()
 	l.Backend.Release(b)
 }
@@ -65,7 +65,7 @@ func (l *living) Release(b kernels.Buffer) {
 // Memory that is too small for a sequence is freed before it is replaced. A policy that found no room for one can score others.
 func TestWhatGrowsNeverLivesTwice(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
-		l := &living{Backend: b}
+		l := &countingBackend{Backend: b}
 		var p *Policy
 		score := func(n int) ([][]float32, error) { return p.Score(t.Context(), [][]int32{make([]int32, n)}, 1) }
 		open := func() {

@@ -51,7 +51,7 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 	}
 	step() // the first step allocates scratch memory
 	decoding := calls(step)
-	require.EqualValues(t, 1, decoding.Waits, "for the tokens")
+	require.EqualValues(t, 1, decoding.Waits, "a decoding step waits once, for the tokens")
 	require.EqualValues(t, 10, decoding.Uploads, "uploads: the rows and the draws")
 	require.EqualValues(t, 2, decoding.Downloads, "downloads: tokens and their log-probabilities")
 	require.Zero(t, decoding.Copies+decoding.Fills)
@@ -69,7 +69,7 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 	}
 	train()
 	training := calls(train)
-	require.EqualValues(t, 1, training.Waits, "for the statistics")
+	require.EqualValues(t, 1, training.Waits, "a training step waits once, for the statistics")
 	require.EqualValues(t, 1, training.Downloads)
 	t.Logf("a batch of training: %+v", training)
 }

@@ -55,6 +55,6 @@ func TestAConversationTeachesItsTurns(t *testing.T) {
 	for r, want := range map[Reduction]float32{Sum: 1, TokenMean: 1. / 64, SequenceMean: 1. / 48} {
 		batch := Pack([]Datum{whole, long}, 100, r)[0]
 		require.Equal(t, want, batch.Weights[6], r)
-		require.Zero(t, batch.Weights[13], "what a tool wrote")
+		require.Zero(t, batch.Weights[13], "a tool's text has no weight")
 	}
 }

@@ -29,7 +29,7 @@ func TestOtherFamiliesHoldTheLaws(t *testing.T) {
 		for _, name := range families {
 			o.MaxRows, o.Recompute = 300, RecomputeCheap
 			p := openGolden(t, b, name, "adapter", o)
-			datums := kin(rand.New(rand.NewPCG(3, 1)), p.Vocab)
+			datums := sharedPrefixDatums(rand.New(rand.NewPCG(3, 1)), p.Vocab)
 			var sequences [][]int32
 			for i := range datums {
 				d := &datums[i]

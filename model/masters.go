@@ -68,7 +68,7 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) 
 
 // fill reads all weights from a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
-	room := make([]float32, atATime)
+	room := make([]float32, chunkNumbers)
 	err := m.load(set, nf4.Read, func(s arch.Slot, parts []stored) error {
 		at := m.offsets[s.Name]
 		for _, p := range parts {
@@ -76,7 +76,7 @@ func (m *masters) fill(set *tensorfile.Set) error {
 				return badinput.Errorf("weights in four bits cannot be trained; take train=lora, or a model in bf16")
 			}
 			n := p.numbers()
-			for some := range slices.Chunk(n.Bytes, atATime*n.Encoding.Size()) {
+			for some := range slices.Chunk(n.Bytes, chunkNumbers*n.Encoding.Size()) {
 				values := room[:len(some)/n.Encoding.Size()]
 				tensorfile.Widen(values, n.Encoding, some)
 				m.b.Upload(m.slab.Params.Slice(at, at+len(values)), values)
@@ -121,10 +121,10 @@ func (m *masters) publish() { m.copies.Publish(m.b) }
 
 func (m *masters) verify() (hash string, err error) {
 	h := sha256.New()
-	room := make([]float32, atATime)
+	room := make([]float32, chunkNumbers)
 	for _, s := range m.order {
-		for from := 0; from < s.Size(); from += atATime {
-			values := room[:min(atATime, s.Size()-from)]
+		for from := 0; from < s.Size(); from += chunkNumbers {
+			values := room[:min(chunkNumbers, s.Size()-from)]
 			if err := m.b.Download(values, m.master(s).Slice(from, from+len(values))); err != nil {
 				return "", err
 			}

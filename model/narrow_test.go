@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// wideOnly is a backend without buffers of bf16.
-type wideOnly struct{ kernels.Backend }
+// noBF16 is a backend without buffers of bf16.
+type noBF16 struct{ kernels.Backend }
 
 // With rows stored in bf16 for the gradients, the forward pass is unchanged; gradients change a little, whatever is recomputed.
 func TestWhatWaitsInBF16(t *testing.T) {
@@ -32,9 +32,9 @@ func testNarrow(t *testing.T, b kernels.Backend) {
 		require.NoError(t, err)
 		return g.Values, stats, p.trainer.Bytes()
 	}
-	wide, wideStats, wideBytes := run(wideOnly{b}, RecomputeCheap)
+	wide, wideStats, wideBytes := run(noBF16{b}, RecomputeCheap)
 	narrow, stats, bytes := run(b, RecomputeCheap)
-	require.Equal(t, wideStats, stats, "the forward pass")
+	require.Equal(t, wideStats, stats, "narrow buffers do not change the forward pass")
 	require.NotEqual(t, wide, narrow)
 	d := distance(narrow, wide)
 	t.Logf("rounding what waits moves gradients by %.2g of their norm; %d bytes of activations become %d", d, wideBytes, bytes)

@@ -60,7 +60,7 @@ func testOptions(t *testing.T, b kernels.Backend, o Options) {
 		r.Draws = append(r.Draws, Draw{Row: row, InvTemp: 1, TopP: 1, Given: true, Target: next})
 	}
 	r.Adapters = []*Served{served}
-	got := kept(t, d, r)
+	got := runAndCopy(t, d, r)
 
 	scores, err := alone.Score(t.Context(), [][]int32{tokens}, 1)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func testOptions(t *testing.T, b kernels.Backend, o Options) {
 func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() *Rows) {
 	plain := rows()
 	n := len(plain.Draws)
-	bare := kept(t, d, plain)
+	bare := runAndCopy(t, d, plain)
 	require.Nil(t, bare.Raw)
 	require.Nil(t, bare.TopTokens)
 	require.Equal(t, bare.Tokens, asked.Tokens[:n])
@@ -111,7 +111,7 @@ func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() 
 	}
 	clear(plain.Masks[2*words : 3*words])
 	plain.Masks[2*words+1] = 1 << 5 // only token 37 is allowed after row 2
-	masked := kept(t, d, plain)
+	masked := runAndCopy(t, d, plain)
 	require.EqualValues(t, 37, masked.Tokens[2])
 	require.Zero(t, masked.LogProbs[2])
 	require.Less(t, masked.Raw[2], float32(0))
@@ -121,8 +121,8 @@ func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() 
 	require.Equal(t, asked.Raw[:n], masked.Raw)
 }
 
-// kept runs rows, and copies the results, which the next run overwrites.
-func kept(t *testing.T, d *Decoder, r *Rows) Drawn {
+// runAndCopy runs rows, and copies the results, which the next run overwrites.
+func runAndCopy(t *testing.T, d *Decoder, r *Rows) Drawn {
 	t.Helper()
 	got, err := d.Run(r)
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(b, cfg, w, nothing{}, o), nil
+	return newPolicy(b, cfg, w, noTrainable{}, o), nil
 }
 
 // Random makes a model of a shape that Shapes lists, with random frozen weights, for benchmarks.
@@ -130,7 +130,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(b, cfg, w, nothing{}, o), nil
+	return newPolicy(b, cfg, w, noTrainable{}, o), nil
 }
 
 func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options) *Policy {
@@ -148,7 +148,7 @@ func (p *Policy) Twin() (*Policy, error) {
 	if _, whole := p.trained.(*masters); whole {
 		return nil, badinput.Errorf("Twin shares frozen weights, and a model with train=full trains them; open it with train=lora")
 	}
-	twin := newPolicy(p.b, p.Config, p.weights, nothing{}, p.Options)
+	twin := newPolicy(p.b, p.Config, p.weights, noTrainable{}, p.Options)
 	twin.order = p.order
 	return twin, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// improve makes a step on the golden datums.
-func improve(t *testing.T, b kernels.Backend, p *Policy) {
+// takeStep makes a step on the golden datums.
+func takeStep(t *testing.T, b kernels.Backend, p *Policy) {
 	t.Helper()
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
@@ -47,7 +47,7 @@ func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
 				p := open()
 				start, err := p.Hash()
 				require.NoError(t, err)
-				improve(t, b, p)
+				takeStep(t, b, p)
 				want, err := p.Hash()
 				require.NoError(t, err)
 				require.NotEqual(t, start, want)
@@ -57,7 +57,7 @@ func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "saved")
 				require.NoError(t, p.Save(dir, base))
 
-				improve(t, b, p)
+				takeStep(t, b, p)
 				require.NoError(t, p.Restore(dir))
 				got, err := p.Hash()
 				require.NoError(t, err)
@@ -82,14 +82,14 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 	c.Rank = 3
 	for words, c := range map[string]lora.Config{"{Rank:3 Alpha:32": c, fmt.Sprintf("Alpha:%v", scaled.Alpha): scaled} {
 		dir := t.TempDir()
-		require.NoError(t, fresh(t, p, c).Save(dir, "base"))
+		require.NoError(t, newLoRA(t, p, c).Save(dir, "base"))
 		err = p.Restore(dir)
 		require.ErrorContains(t, err, "must have the rank, scale and targets of the one in use, found ")
 		require.ErrorContains(t, err, words)
 	}
 }
 
-func fresh(t *testing.T, p *Policy, c lora.Config) *lora.Adapter {
+func newLoRA(t *testing.T, p *Policy, c lora.Config) *lora.Adapter {
 	layout, err := lora.NewLayout(c, p.LoRADims())
 	require.NoError(t, err)
 	a := lora.New(layout)
@@ -102,7 +102,7 @@ func TestAnAdapterTakesThePlaceOfAnother(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	p, q := openGolden(t, b, "qwen3-tied", "train_init", Options{}), openGolden(t, b, "qwen3-tied", "train_init", Options{})
-	other := fresh(t, p, lora.Defaults())
+	other := newLoRA(t, p, lora.Defaults())
 	for i := range other.Values {
 		other.Values[i] = float32(i%7) / 70
 	}

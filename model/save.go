@@ -44,15 +44,15 @@ func (m *masters) write(dir string, enc kernels.Encoding) error {
 	return tensorfile.WriteModel(dir, m.sources(m.slab.Params, enc), map[string]string{"format": "pt"})
 }
 
-// atATime is the size of host buffers, in numbers: a copy of all weights, or of an embedding, would exceed the memory plan.
-const atATime = 1 << 16
+// chunkNumbers is the size of host buffers, in numbers: a copy of all weights, or of an embedding, would exceed the memory plan.
+const chunkNumbers = 1 << 16
 
 // sources cuts one of the slabs into the tensors of the model's files.
 func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) (sources []tensorfile.Source) {
-	values, exact, text := make([]float32, atATime), make([]float64, atATime), make([]byte, atATime*enc.Size())
+	values, exact, text := make([]float32, chunkNumbers), make([]float64, chunkNumbers), make([]byte, chunkNumbers*enc.Size())
 	write := func(w io.Writer, part kernels.Buffer) error {
-		for from := 0; from < part.Len(); from += atATime {
-			n := min(atATime, part.Len()-from)
+		for from := 0; from < part.Len(); from += chunkNumbers {
+			n := min(chunkNumbers, part.Len()-from)
 			if err := m.b.Download(values[:n], part.Slice(from, from+n)); err != nil {
 				return err
 			}

@@ -181,7 +181,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 			Adapters: []*Served{served}})
 		require.ErrorContains(t, err, "has been withdrawn")
 		require.Panics(t, func() { s.d.Withdraw(served) })
-		require.Eventually(t, func() bool { runtime.GC(); return gone(kept) }, 10e9, 1e6, "the adapter lives on")
+		require.Eventually(t, func() bool { runtime.GC(); return collected(kept) }, 10e9, 1e6, "the adapter lives on")
 	}
 	require.Equal(t, said[0], said[2])
 	require.NotEqual(t, said[0], said[1])
@@ -196,7 +196,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.ErrorContains(t, err, "2 adapters for 1 runs")
 }
 
-func gone(p weak.Pointer[kernels.LowRank]) bool { return p.Value() == nil }
+func collected(p weak.Pointer[kernels.LowRank]) bool { return p.Value() == nil }
 
 func must[E any](e E, err error) E {
 	if err != nil {

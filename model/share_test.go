@@ -16,10 +16,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// kin are datums with many kinds of shared prefixes: the same few first tokens, groups with the same prompt, completions that diverge
-// early or late, ends that others continue, and some duplicates. The trained tokens differ even where tokens do not; a few targets are
-// not the next token.
-func kin(random *rand.Rand, vocab int) (datums []Datum) {
+// sharedPrefixDatums are datums with many kinds of shared prefixes: the same few first tokens, groups with the same prompt,
+// completions that diverge early or late, ends that others continue, and some duplicates. The trained tokens differ even where
+// tokens do not; a few targets are not the next token.
+func sharedPrefixDatums(random *rand.Rand, vocab int) (datums []Datum) {
 	some := func(n int) []int32 {
 		tokens := make([]int32, n)
 		for i := range tokens {
@@ -83,7 +83,7 @@ func TestATrieHasEverySequence(t *testing.T) {
 	all, alone := 0, 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		datums := kin(random, 2+random.IntN(30))
+		datums := sharedPrefixDatums(random, 2+random.IntN(30))
 		maxRows := 20 + random.IntN(400)
 		times := make([]int, len(datums))
 		for _, b := range new(packer).pack(datums, maxRows, SequenceMean, true) {
@@ -206,7 +206,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 						random := rand.New(rand.NewPCG(uint64(i), 3))
 						o.MaxRows = []int{64, 200, 1000}[(i+i/3)%3]
 						p := openFor(t, b, full, o)
-						datums := kin(random, p.Vocab)
+						datums := sharedPrefixDatums(random, p.Vocab)
 						objective.Temperature = 0.9
 						want, wantStats := sharedGradients(t, p, b, datums, false, objective)
 						got, stats := sharedGradients(t, p, b, datums, true, objective)
@@ -249,7 +249,7 @@ func TestSharedPrefixesHaveTheScoresOfTheirSequences(t *testing.T) {
 		for _, rows := range []int{40, 150, 1000} {
 			o.MaxRows, o.SharePrefixes = rows, false
 			p := openGolden(t, b, "qwen3-tied", "adapter", o)
-			datums := kin(random, p.Vocab)
+			datums := sharedPrefixDatums(random, p.Vocab)
 			var sequences [][]int32
 			for _, d := range datums {
 				sequences = append(sequences, append(slices.Clone(d.Tokens), d.Targets[d.Rows()-1]))
@@ -291,7 +291,7 @@ func TestSharedGradientsAreTheSameBits(t *testing.T) {
 			b := backendtest.CPU(t, cpu.Options{Threads: threads})
 			o.MaxRows, o.Recompute = 200, []Recompute{RecomputeCheap, RecomputeBlocks, RecomputeNone}[i%3]
 			p := openGolden(t, b, "qwen3-tied", "train_init", o)
-			got, _ := sharedGradients(t, p, b, kin(rand.New(rand.NewPCG(4, 4)), p.Vocab), true, importanceSampling)
+			got, _ := sharedGradients(t, p, b, sharedPrefixDatums(rand.New(rand.NewPCG(4, 4)), p.Vocab), true, importanceSampling)
 			if want == nil {
 				want = got
 			}
@@ -307,7 +307,7 @@ func TestSharedPrefixesTakeNoMoreMemory(t *testing.T) {
 	for i, share := range []bool{false, true} {
 		b := backendtest.CPU(t, cpu.Options{Threads: 2})
 		p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 200, SharePrefixes: share})
-		_, err := p.Accumulate(t.Context(), kin(rand.New(rand.NewPCG(4, 4)), p.Vocab), importanceSampling)
+		_, err := p.Accumulate(t.Context(), sharedPrefixDatums(rand.New(rand.NewPCG(4, 4)), p.Vocab), importanceSampling)
 		require.NoError(t, err)
 		bytes[i] = p.trainer.Bytes()
 		require.NoError(t, b.Close())

@@ -51,7 +51,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 			return nil, err
 		}
 	}
-	return newPolicy(l, cfg, w, nothing{}, o), nil
+	return newPolicy(l, cfg, w, noTrainable{}, o), nil
 }
 
 // Again sets other MaxRows and Recompute in a sketch and drops its programs; weights, adapter and graphs stay.

@@ -30,24 +30,24 @@ type trainable interface {
 var (
 	_ trainable = (*adapter)(nil)
 	_ trainable = (*masters)(nil)
-	_ trainable = nothing{}
+	_ trainable = noTrainable{}
 )
 
-// nothing is the trainable of frozen weights without an adapter.
-type nothing struct{}
+// noTrainable is the trainable of frozen weights without an adapter.
+type noTrainable struct{}
 
 func errNothing() error {
 	return badinput.Errorf("nothing to train: attach an adapter, or open the model with train=full and without Frozen")
 }
 
-func (nothing) slabs() (params, grads kernels.Buffer) { return nil, nil }
-func (nothing) locate(int) string                     { return "no parameter" }
-func (nothing) count() int                            { return 0 }
-func (nothing) publish()                              {}
-func (nothing) save(string, string) error             { return errNothing() }
-func (nothing) restore(string) error                  { return errNothing() }
-func (nothing) saveGradients(string) error            { return errNothing() }
+func (noTrainable) slabs() (params, grads kernels.Buffer) { return nil, nil }
+func (noTrainable) locate(int) string                     { return "no parameter" }
+func (noTrainable) count() int                            { return 0 }
+func (noTrainable) publish()                              {}
+func (noTrainable) save(string, string) error             { return errNothing() }
+func (noTrainable) restore(string) error                  { return errNothing() }
+func (noTrainable) saveGradients(string) error            { return errNothing() }
 
-func (nothing) verify() (string, error) {
+func (noTrainable) verify() (string, error) {
 	return "", errors.New("model: frozen weights have no name; attach an adapter, or train them")
 }

@@ -84,7 +84,7 @@ func TestWhatIsFrozenHasNoGradients(t *testing.T) {
 		asked, less := open(whole, true)
 		params, grads, _ := asked.Slabs()
 		require.Nil(t, grads)
-		require.Equal(t, kernels.F32.Size()*params.Len(), more-less, "what gradients take")
+		require.Equal(t, kernels.F32.Size()*params.Len(), more-less, "the difference is the size of the gradients")
 		sequences := [][]int32{{1, 2, 3, 4}}
 		want, err := learns.Score(t.Context(), sequences, 1)
 		require.NoError(t, err)

@@ -34,8 +34,8 @@ func TestTwinsDoNotMoveEachOther(t *testing.T) {
 		sequence := [][]int32{{5, 9, 11, 3, 2, 40}}
 		for _, turn := range []int{0, 1, 1, 0} {
 			twins := [2]*Policy{first, second}
-			improve(t, b, twins[turn])
-			improve(t, b, alone[turn])
+			takeStep(t, b, twins[turn])
+			takeStep(t, b, alone[turn])
 			for i, p := range twins {
 				require.Equal(t, values(t, alone[i].Adapter), values(t, p.Adapter))
 				require.Equal(t, values(t, alone[i].Gradients), values(t, p.Gradients))
@@ -77,7 +77,7 @@ func TestTheBaseIsScoredInPlace(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
-		within := &living{Backend: b}
+		within := &countingBackend{Backend: b}
 		p := openGolden(t, within, "qwen3-tied", "adapter", Options{MaxRows: 64})
 		score := func(p *Policy, f func(*Policy) ([][]float32, error)) [][]float32 {
 			scores, err := f(p)
@@ -93,7 +93,7 @@ func TestTheBaseIsScoredInPlace(t *testing.T) {
 		once := passes
 		require.Equal(t, want, score(p, adapted), "the adapter is still attached")
 		require.Equal(t, 2*once, passes)
-		require.Equal(t, before, within.now, "bytes")
+		require.Equal(t, before, within.now, "scoring leaves no buffers behind")
 		for i, all := range score(openGolden(t, b, "qwen3-tied", "", Options{}), adapted) {
 			for k, counts := range train.Datums[i].Mask {
 				if !counts {

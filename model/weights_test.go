@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// asked is a context that is cancelled after Err was called a number of times.
-type asked struct {
+// cancelAfter is a context that is cancelled after Err was called a number of times.
+type cancelAfter struct {
 	context.Context
 	left *int
 }
 
-func (a asked) Err() error {
+func (a cancelAfter) Err() error {
 	if *a.left--; *a.left < 0 {
 		return context.Canceled
 	}
@@ -42,12 +42,12 @@ func TestOpeningAModelCanBeStopped(t *testing.T) {
 				continue // which is refused
 			}
 			left := 1 << 30
-			_, err := OpenContext(asked{t.Context(), &left}, b, goldenDir(name), whole, Options{})
+			_, err := OpenContext(cancelAfter{t.Context(), &left}, b, goldenDir(name), whole, Options{})
 			require.NoError(t, err)
 			times := 1<<30 - left
-			require.Greater(t, times, 6, "at each block")
+			require.Greater(t, times, 6, "the context is checked at each block")
 			for _, left := range []int{0, times / 2, times - 1} {
-				_, err = OpenContext(asked{t.Context(), &left}, b, goldenDir(name), whole, Options{})
+				_, err = OpenContext(cancelAfter{t.Context(), &left}, b, goldenDir(name), whole, Options{})
 				require.ErrorIs(t, err, context.Canceled)
 				require.False(t, badinput.Is(err))
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// grown is the growth of Go's memory during do, collected garbage included.
-func grown(t *testing.T, do func() error) uint64 {
+// memoryGrowth is the growth of Go's memory during do, collected garbage included.
+func memoryGrowth(t *testing.T, do func() error) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -47,7 +47,7 @@ func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
 			{"model", func() error { return p.SaveModel(rounded) }},
 			{"gradients", func() error { return p.SaveGradients(dir + "/gradients.safetensors") }},
 		} {
-			require.Less(t, grown(t, c.do), uint64(params.Len()), "%s: a quarter of the model", c.what)
+			require.Less(t, memoryGrowth(t, c.do), uint64(params.Len()), "%s: a quarter of the model", c.what)
 		}
 
 		// All pieces that went through the host are in their places.
@@ -89,9 +89,10 @@ func TestAnAdapterIsSavedAndReadInOneCopy(t *testing.T) {
 		own, err := p.Adapter()
 		require.NoError(t, err)
 		dir := t.TempDir()
-		require.Less(t, grown(t, func() error { _, err := p.Hash(); return err }), uint64(layout.Len()), "a quarter of the adapter")
-		require.Less(t, grown(t, func() error { return p.Save(dir, goldenDir("qwen3-tied")) }), uint64(layout.Len()))
-		require.Less(t, grown(t, func() error { return p.Restore(dir) }), uint64(layout.Len()), "as a resumed run does")
+		require.Less(t, memoryGrowth(t, func() error { _, err := p.Hash(); return err }), uint64(layout.Len()), "a quarter of the adapter")
+		require.Less(t, memoryGrowth(t, func() error { return p.Save(dir, goldenDir("qwen3-tied")) }), uint64(layout.Len()))
+		require.Less(t, memoryGrowth(t, func() error { return p.Restore(dir) }), uint64(layout.Len()),
+			"Restore must not hold a copy of the adapter")
 		require.NoError(t, p.SaveGradients(dir+"/gradients.safetensors"))
 		require.Equal(t, first, own.Hash(), "Adapter returns a copy")
 		require.Equal(t, first, a.Hash())

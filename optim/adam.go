@@ -158,7 +158,7 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	if a.cfg.ClipNorm > 0 && norm > a.cfg.ClipNorm {
 		u.ClipScale = a.cfg.ClipNorm / norm
 	}
-	if err := a.within(a.cfg.kernelStep(lr, u), norm, lr); err != nil {
+	if err := a.boundedStep(a.cfg.kernelStep(lr, u), norm, lr); err != nil {
 		return Update{}, err
 	}
 	a.step = u.Step
@@ -186,11 +186,11 @@ func (a *Adam) improve(s kernels.AdamStep) {
 		a.b.Adam(a.params, a.m, a.v, a.grads, s, n)
 		return
 	}
-	a.among(s, 0, n)
+	a.queueUpdate(s, 0, n)
 }
 
-// among queues the update of parameters [from, to), in pieces with and without weight decay.
-func (a *Adam) among(s kernels.AdamStep, from, to int) {
+// queueUpdate queues the update of parameters [from, to), in pieces with and without weight decay.
+func (a *Adam) queueUpdate(s kernels.AdamStep, from, to int) {
 	spared, at := s, from
 	spared.WeightDecay = 0
 	for _, r := range a.spared {

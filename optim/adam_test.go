@@ -319,7 +319,7 @@ func TestNewAdamWithout(t *testing.T) {
 // If memory runs out, all buffers allocated before are freed.
 func TestNewAdamWithoutRoom(t *testing.T) {
 	for room := range 3 {
-		b := &crowded{Backend: kerneltest.NewReference(), room: 2}
+		b := &limitedBackend{Backend: kerneltest.NewReference(), room: 2}
 		params, _ := b.Alloc(kernels.F32, 10)
 		grads, _ := b.Alloc(kernels.F32, 10)
 		b.room = room
@@ -329,13 +329,13 @@ func TestNewAdamWithoutRoom(t *testing.T) {
 	}
 }
 
-// crowded is a backend that has room for a few more buffers.
-type crowded struct {
+// limitedBackend is a backend that has room for a few more buffers.
+type limitedBackend struct {
 	kernels.Backend
 	room, taken int
 }
 
-func (c *crowded) Alloc(d kernels.DType, n int) (kernels.Buffer, error) {
+func (c *limitedBackend) Alloc(d kernels.DType, n int) (kernels.Buffer, error) {
 	if c.room == 0 {
 		return nil, errors.New("no room")
 	}
@@ -343,7 +343,7 @@ func (c *crowded) Alloc(d kernels.DType, n int) (kernels.Buffer, error) {
 	return c.Backend.Alloc(d, n)
 }
 
-func (c *crowded) Release(b kernels.Buffer) {
+func (c *limitedBackend) Release(b kernels.Buffer) {
 	c.taken--
 	c.Backend.Release(b)
 }

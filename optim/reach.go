@@ -57,8 +57,8 @@ func (r reach) after(s kernels.AdamStep, norm float64) (next reach, ok bool) {
 	return next, next.params < mostParam && next.moment < mostMoment // of NaN, neither
 }
 
-// within takes a step, unless that would leave a number that is not finite.
-func (a *Adam) within(s kernels.AdamStep, norm, lr float64) (err error) {
+// boundedStep takes a step, unless that would leave a number that is not finite.
+func (a *Adam) boundedStep(s kernels.AdamStep, norm, lr float64) (err error) {
 	next, ok := a.reach.after(s, norm)
 	if !a.reach.known || !ok { // the bound only ever grows: measure before giving up
 		if a.reach, err = a.measure(); err != nil {
@@ -119,7 +119,7 @@ func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 		if err := before.each(a, from, to, down); err != nil {
 			return err
 		}
-		a.among(s, from, to)
+		a.queueUpdate(s, from, to)
 		err := errors.Join(after.each(a, from, to, down), before.each(a, from, to, up))
 		if err == nil {
 			err = a.lost(&after, from, lr)

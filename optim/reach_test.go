@@ -52,7 +52,7 @@ func TestAStepThatWouldOverflow(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				if !slices.Equal(before, p.all()) {
-					t.Error("something has changed")
+					t.Error("a refused step has changed the state")
 				}
 				if err := p.Configure(plain); err != nil {
 					t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAStepThatWouldOverflow(t *testing.T) {
 				p.step(draws(4, n), 0.1)
 				q.step(draws(4, n), 0.1)
 				if !slices.Equal(p.all(), q.all()) {
-					t.Error("the next step is another")
+					t.Error("the step after a refused one differs")
 				}
 			})
 		})
@@ -131,7 +131,7 @@ func TestParametersThatWereWritten(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if !slices.Equal(before, p.all()) || p.Steps() != 1 {
-			t.Errorf("something has changed: %v", p.all())
+			t.Errorf("a refused step has changed the state: %v", p.all())
 		}
 	})
 }

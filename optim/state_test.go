@@ -210,13 +210,13 @@ func TestSetsByTurns(t *testing.T) {
 	})
 }
 
-// watched calls f before each upload.
-type watched struct {
+// hookedUploads calls f before each upload.
+type hookedUploads struct {
 	kernels.Backend
 	f func()
 }
 
-func (w watched) Upload(dst kernels.Buffer, src any) {
+func (w hookedUploads) Upload(dst kernels.Buffer, src any) {
 	w.f()
 	w.Backend.Upload(dst, src)
 }
@@ -231,7 +231,7 @@ func TestAStateIsNotMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	looked := 0
-	p := newProblem(t, watched{kerneltest.NewReference(), func() {
+	p := newProblem(t, hookedUploads{kerneltest.NewReference(), func() {
 		looked++
 		if strings.Contains(string(read(t, "/proc/self/maps")), path) {
 			t.Error("the state is mapped")

@@ -43,7 +43,7 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 		}
 		step(huge, func(err error) bool { return err == nil })
 		if !slices.Equal(p.all(), plain.all()) {
-			t.Error("the step is another")
+			t.Error("a step tried piece by piece differs from a plain one")
 		}
 		before := p.all()
 		cfg.WeightDecay = 1e-28 // for numbers around 1e30
@@ -55,19 +55,19 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 		p.b.Upload(p.grads, g)
 		step(3e38, func(err error) bool { return errors.As(err, new(*NonFiniteError)) })
 		if !slices.Equal(p.all(), before) {
-			t.Error("something has changed")
+			t.Error("a refused step has changed the state")
 		}
 	})
 }
 
-// lost is a backend whose sums are wrong, like those of a broken card.
-type lost struct{ kernels.Backend }
+// wrongSums is a backend whose sums are wrong, like those of a broken card.
+type wrongSums struct{ kernels.Backend }
 
-func (b lost) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
+func (b wrongSums) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
 
 // A non-finite norm is an error even if no gradient explains it: a step that did not happen is not ignored.
 func TestANormThatNoGradientExplains(t *testing.T) {
-	p := newProblem(t, lost{kerneltest.NewReference()}, draws(1, 3), Defaults())
+	p := newProblem(t, wrongSums{kerneltest.NewReference()}, draws(1, 3), Defaults())
 	u, err := p.Step(1)
 	if err == nil || !strings.Contains(err.Error(), "the norm of the gradients is +Inf, but every one of them is finite") || u.Step != 0 {
 		t.Errorf("step %d: %v", u.Step, err)

@@ -13,7 +13,7 @@ type Batch[Item any] struct {
 	grader  Grader
 	late    bool // score nothing before Close
 	items   []Item
-	held    []held[Item] // completions to score at Close, with late
+	held    []heldCompletion[Item] // completions to score at Close, with late
 	running sync.WaitGroup
 
 	ctx    context.Context // of the graders; its cause is the first failure, or that the batch was abandoned
@@ -43,14 +43,14 @@ func NewBatch[Item any](ctx context.Context, grader Grader, total int, late bool
 func (b *Batch[Item]) Add(item Item, c Completion) {
 	b.items = append(b.items, item)
 	if b.late {
-		b.held = append(b.held, held[Item]{item, c})
+		b.held = append(b.held, heldCompletion[Item]{item, c})
 		return
 	}
 	b.score(item, c)
 }
 
-// held is a completion that waits for Close.
-type held[Item any] struct {
+// heldCompletion is a completion that waits for Close.
+type heldCompletion[Item any] struct {
 	item       Item
 	completion Completion
 }

@@ -59,7 +59,7 @@ func TestABrokenBatchSaysSoEachTime(t *testing.T) {
 		require.ErrorContains(t, err, "no sandbox")
 	}
 	require.True(t, b.Failed())
-	require.NoError(t, b.Abandon(), "it was said")
+	require.NoError(t, b.Abandon(), "an error that was returned is not returned again")
 
 	b = NewBatch[int](t.Context(), scoreByText(&calls), 1, false)
 	b.Add(0, Completion{Text: "broken"})

@@ -8,16 +8,18 @@ import (
 
 // Blocking wraps a grader: it reports the first string of a block list that a completion contains. With reject such a
 // completion scores 0 without being graded.
-func Blocking(g Grader, list data.Blocklist, reject bool) Grader { return blocking{g, list, reject} }
+func Blocking(g Grader, list data.Blocklist, reject bool) Grader {
+	return blockingGrader{g, list, reject}
+}
 
-type blocking struct {
+type blockingGrader struct {
 	Grader
 	list   data.Blocklist
 	reject bool
 }
 
 // Grade looks for a blocked string before it has the completion graded.
-func (b blocking) Grade(ctx context.Context, c Completion) (Score, error) {
+func (b blockingGrader) Grade(ctx context.Context, c Completion) (Score, error) {
 	word, found := b.list.Find(c.Text)
 	if found && b.reject {
 		return Score{Blocked: word}, nil

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// flights is a cache with single flight: however many callers ask for a key at the same time, its function
+// singleFlight is a cache with single flight: however many callers ask for a key at the same time, its function
 // runs once. It holds at most 2×keep values, in two generations: when the young one is full it becomes the
 // old one, and values of the former old one that were not used meanwhile are dropped.
-type flights[K comparable, V any] struct {
+type singleFlight[K comparable, V any] struct {
 	keep int
 
 	mu         sync.Mutex
@@ -16,13 +16,13 @@ type flights[K comparable, V any] struct {
 	flying     map[K]chan struct{}
 }
 
-func newFlights[K comparable, V any](keep int) *flights[K, V] {
-	return &flights[K, V]{keep: keep, young: map[K]V{}, flying: map[K]chan struct{}{}}
+func newSingleFlight[K comparable, V any](keep int) *singleFlight[K, V] {
+	return &singleFlight[K, V]{keep: keep, young: map[K]V{}, flying: map[K]chan struct{}{}}
 }
 
 // do returns the cached value, or what run makes. Only a value that run says to keep is cached; after
 // any other, the next waiting caller runs its own.
-func (f *flights[K, V]) do(ctx context.Context, key K, run func() (v V, keep bool, err error)) (v V, cached bool, err error) {
+func (f *singleFlight[K, V]) do(ctx context.Context, key K, run func() (v V, keep bool, err error)) (v V, cached bool, err error) {
 	for {
 		f.mu.Lock()
 		if v, ok := f.lookup(key); ok {
@@ -58,7 +58,7 @@ func (f *flights[K, V]) do(ctx context.Context, key K, run func() (v V, keep boo
 	return v, false, err
 }
 
-func (f *flights[K, V]) lookup(key K) (V, bool) {
+func (f *singleFlight[K, V]) lookup(key K) (V, bool) {
 	if v, ok := f.young[key]; ok {
 		return v, true
 	}
@@ -69,7 +69,7 @@ func (f *flights[K, V]) lookup(key K) (V, bool) {
 	return v, ok
 }
 
-func (f *flights[K, V]) store(key K, v V) {
+func (f *singleFlight[K, V]) store(key K, v V) {
 	if len(f.young) >= f.keep {
 		f.old, f.young = f.young, map[K]V{}
 	}

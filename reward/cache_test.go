@@ -13,7 +13,7 @@ import (
 
 func TestFlightsRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlights[string, int](10)
+		f := newSingleFlight[string, int](10)
 		gate := make(chan struct{})
 		var runs, hits atomic.Int32
 		var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func TestFlightsRunOnce(t *testing.T) {
 
 // A value that is not kept, or a failure, makes the next caller run its own function.
 func TestFlightsRunAgain(t *testing.T) {
-	f := newFlights[string, int](10)
+	f := newSingleFlight[string, int](10)
 	broken := errors.New("broken")
 	for i, want := range []error{broken, nil, nil} {
 		v, cached, err := f.do(t.Context(), "a", func() (int, bool, error) { return i, false, want })
@@ -53,7 +53,7 @@ func TestFlightsRunAgain(t *testing.T) {
 
 func TestFlightsWaitersCanLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlights[string, int](10)
+		f := newSingleFlight[string, int](10)
 		gate := make(chan struct{})
 		go f.do(t.Context(), "a", func() (int, bool, error) { <-gate; return 1, true, nil })
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestFlightsWaitersCanLeave(t *testing.T) {
 }
 
 func TestFlightsForgetTheOldest(t *testing.T) {
-	f := newFlights[int, int](3)
+	f := newSingleFlight[int, int](3)
 	ask := func(key int) (cached bool) {
 		v, cached, err := f.do(t.Context(), key, func() (int, bool, error) { return key, true, nil })
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestFlightsForgetTheOldest(t *testing.T) {
 	for key := range 100 {
 		ask(key)
 		if cached := ask(0); key > 0 {
-			require.True(t, cached, "0 is asked for all the time")
+			require.True(t, cached, "a key in use must stay cached")
 		}
 		require.LessOrEqual(t, len(f.young)+len(f.old), 6)
 	}

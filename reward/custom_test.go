@@ -90,7 +90,7 @@ func TestCustomReward(t *testing.T) {
 	s = grade(t, j, Completion{Problem: &p, Text: `[{"stdin":"1","stdout":"1"}]`})
 	require.Equal(t, 0.75, s.Components.Custom)
 	s = grade(t, j, Completion{Problem: &p, Text: fenced("echo")})
-	require.Equal(t, Components{Compile: 1, Fraction: 1, Correct: 1, Custom: -1}, s.Components, "all components, whatever the weights")
+	require.Equal(t, Components{Compile: 1, Fraction: 1, Correct: 1, Custom: -1}, s.Components, "components do not depend on the weights")
 
 	file.broken = 1
 	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: &p, Text: "42"}).Excluded)

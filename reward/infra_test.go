@@ -26,7 +26,7 @@ func TestInfra(t *testing.T) {
 	require.Equal(t, ExcludedInfra, s.Excluded)
 	require.Equal(t, INFRA, s.Verdict)
 	require.Contains(t, s.Note, "the cell is gone")
-	require.Equal(t, 1.0, grade(t, j, c).Reward, "tried anew")
+	require.Equal(t, 1.0, grade(t, j, c).Reward, "a failure of the machine is not cached")
 
 	f.broken = 1000
 	c.Problem = echoProblem("q", 3)
@@ -90,7 +90,7 @@ func TestInfraFarApart(t *testing.T) {
 	for i := range 40 * infraWindow {
 		require.NoError(t, w.note(i%infraWindow == 0, "x"))
 	}
-	require.NoError(t, w.note(true, "x"), "the one before left the window")
+	require.NoError(t, w.note(true, "x"), "an older failure has left the window")
 	stop := w.note(true, "x")
 	require.Error(t, stop)
 	require.Equal(t, stop, w.note(true, "of another that was under way"))

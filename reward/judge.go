@@ -78,7 +78,7 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 	}
 	j.tester = tester{
 		runner: submissions, checker: &j.checker, limits: limits, patience: patience,
-		sets: newTestSets(rules.MaxTests), seen: newFlights[[sha256.Size]byte, outcome](rememberedPrograms),
+		sets: newTestSets(rules.MaxTests), seen: newSingleFlight[[sha256.Size]byte, outcome](rememberedPrograms),
 	}
 	return j
 }

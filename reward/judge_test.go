@@ -89,7 +89,7 @@ func TestMaxTests(t *testing.T) {
 	rules.MaxTests = 2
 	j := NewJudge(rules, newFake(), nil, nil)
 	s := grade(t, j, Completion{Problem: echoProblem("p", 4), Text: fenced("wrong on xx")})
-	require.Equal(t, []Verdict{AC, AC, "", ""}, s.Tests, "the largest are kept")
+	require.Equal(t, []Verdict{AC, AC, "", ""}, s.Tests, "the tests with the largest inputs are run")
 	require.Equal(t, 2, s.Total)
 	require.Equal(t, 1.0, s.Reward)
 	require.Equal(t, 2, grade(t, j, Completion{Problem: echoProblem("p", 4)}).Total)

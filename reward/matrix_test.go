@@ -66,7 +66,7 @@ func matrix(skip string, every int) (completions []Completion, want []Verdict, n
 		}
 		programs[name], verdicts[name] = Completion{Problem: p, Text: fenced(code)}, want
 	}
-	for name, code := range honest {
+	for name, code := range correctPrograms {
 		add("honest "+name, sum, code, AC)
 	}
 	for name, code := range honestCalls {
@@ -153,5 +153,5 @@ def check(input, output, expected):
 	} {
 		require.Equal(t, want, grade(t, j, Completion{Problem: &p, Text: fenced(code)}).Verdict, code)
 	}
-	require.EqualValues(t, 1, j.Stats().CheckerErrors, "the one without numbers")
+	require.EqualValues(t, 1, j.Stats().CheckerErrors, "the answer without numbers is a checker error")
 }

@@ -1,7 +1,7 @@
 package reward
 
-// honest are correct programs that other graders used for training reject.
-var honest = map[string]string{
+// correctPrograms are correct programs that other graders used for training reject.
+var correctPrograms = map[string]string{
 	"plain":         "a, b = map(int, input().split())\nprint(a + b)",
 	"stdout.buffer": "import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(b'%d\\n' % (a + b))",
 	"stdin.buffer":  "import sys\na, b = map(int, sys.stdin.buffer.read().split())\nprint(a + b)",

@@ -14,7 +14,7 @@ import (
 // refereed scores completions by a judge model (LLM as a judge). Equal completions of a problem are asked about once.
 type refereed struct {
 	referee *referee.Referee
-	seen    *flights[[sha256.Size]byte, opinion]
+	seen    *singleFlight[[sha256.Size]byte, opinion]
 	recent  failures
 }
 
@@ -26,7 +26,7 @@ type opinion struct {
 
 func newRefereed(cfg referee.Config) (*refereed, error) {
 	r, err := referee.New(cfg)
-	return &refereed{referee: r, seen: newFlights[[sha256.Size]byte, opinion](rememberedPrograms)}, err
+	return &refereed{referee: r, seen: newSingleFlight[[sha256.Size]byte, opinion](rememberedPrograms)}, err
 }
 
 func (r *refereed) score(ctx context.Context, p *data.Problem, completion string) (opinion, error) {

@@ -87,6 +87,6 @@ func TestWhatNoRefereeIsAskedAbout(t *testing.T) {
 	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")}).Excluded)
 	lost := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
 	_, err = j.Grade(t.Context(), Completion{Problem: &lost, Text: "no program"})
-	require.ErrorContains(t, err, "problem p: disk gone", "which is no opinion on an answer")
+	require.ErrorContains(t, err, "problem p: disk gone", "a failure to load the problem is an error, not a score")
 	require.Zero(t, j.referee.referee.Sent())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/forms"
 )
 
-// wavering are statements with an unpredictable value.
-var wavering = map[string]string{
+// unpredictable are statements with an unpredictable value.
+var unpredictable = map[string]string{
 	"time":          "import time; x = time.time_ns()",
 	"date":          "import datetime; x = datetime.datetime.now().isoformat()",
 	"used":          "import time; x = repr(time.process_time_ns() + time.perf_counter_ns())",
@@ -40,7 +40,7 @@ func TestEqualVerdicts(t *testing.T) {
 		completions = append(completions, Completion{Problem: sumProblem(), Text: fenced(code)})
 		names, want = append(names, name), append(want, v)
 	}
-	for name, code := range wavering {
+	for name, code := range unpredictable {
 		add(name+" beside the answer", "import sys\n"+code+"\nprint(x, file=sys.stderr)\n"+answer, AC)
 		add(name+" after the answer", answer+code+"\nprint(x)", WA)
 	}

@@ -53,12 +53,12 @@ func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error
 const (
 	rewardWithColumns  = "_compute_reward_with"
 	rewardsWithColumns = "_compute_rewards_with"
-	handOver           = `
+	callOneSource      = `
 
 def _compute_reward_with(completion, ground_truth, columns):
     return compute_reward(completion, ground_truth, **columns)
 `
-	handOverAll = `
+	callAllSource = `
 
 def _compute_rewards_with(completions, columns):
     numbers = [None if r is None else float(r) for r in compute_rewards(completions, **columns)]
@@ -130,9 +130,9 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	}
 	switch options.Preload = source; {
 	case takes.Whole:
-		options.Preload += handOverAll
+		options.Preload += callAllSource
 	case takes.some():
-		options.Preload += handOver
+		options.Preload += callOneSource
 	}
 	takes.file = fault.Of(cfg.File, source, cfg.FilePython != "")
 	return &lazyPool{options: options}, takes, nil

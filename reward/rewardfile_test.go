@@ -116,11 +116,12 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	scores, err = All(t.Context(), j, group("a", "short"))
 	require.NoError(t, err)
 	require.Contains(t, scores[0].Note+scores[1].Note, "compute_rewards returned [1.0], expected a list of 2 numbers")
-	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &row, Text: "alone"}).Reward, "one without peers is alone")
+	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &row, Text: "alone"}).Reward, "a completion without a group is scored alone")
 	j.Warnings()
 	_, err = All(t.Context(), j, group("loud", "a", "b"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"reward_file=" + path + " writes to standard error: heard once"}, j.Warnings(), "of one call")
+	require.Equal(t, []string{"reward_file=" + path + " writes to standard error: heard once"}, j.Warnings(),
+		"one call for the group gives one warning")
 	require.Positive(t, j.Stats().CustomSeconds)
 
 	write(t, path, "def compute_rewards(c): pass\ndef compute_reward(c, g): pass\n")

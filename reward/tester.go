@@ -24,7 +24,7 @@ type tester struct {
 	// patience is the number of tests that may exhaust a limit before the rest are skipped, as failed.
 	patience int
 	sets     *testSets
-	seen     *flights[[sha256.Size]byte, outcome]
+	seen     *singleFlight[[sha256.Size]byte, outcome]
 
 	assertions Runner // of Assert problems
 }
@@ -170,8 +170,8 @@ func (r *run) limitsOf(test int) sandbox.Limits {
 	return limits
 }
 
-// ended is the verdict of a run without an answer, "" if there is an answer to compare.
-func ended(s sandbox.Status) Verdict {
+// endVerdict is the verdict of a run without an answer, "" if there is an answer to compare.
+func endVerdict(s sandbox.Status) Verdict {
 	switch s {
 	case sandbox.OK:
 		return ""
@@ -189,22 +189,22 @@ func ended(s sandbox.Status) Verdict {
 
 // verdict compares an answer.
 func (r *run) verdict(test int, result sandbox.Result) (Verdict, error) {
-	if v := ended(result.Status); v != "" {
+	if v := endVerdict(result.Status); v != "" {
 		return v, nil
 	}
 	if r.set.problem.Kind == data.Assert && strings.HasPrefix(result.Stderr, assertion.Faulty) {
 		r.note = checkerNote + result.Stderr
 		r.checker.fail(result.Stderr)
 	}
-	right, err := right(&r.set.tests[test], result, r.set.problem.Tolerance)
+	right, err := answerIsRight(&r.set.tests[test], result, r.set.problem.Tolerance)
 	if err != nil {
 		return "", fmt.Errorf("problem %s: %w", r.set.problem.ID, err)
 	}
 	return map[bool]Verdict{true: AC, false: WA}[right], nil
 }
 
-// right reports whether the answer is the expected one.
-func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error) {
+// answerIsRight reports whether the answer is the expected one.
+func answerIsRight(t *data.Test, result sandbox.Result, tolerance float64) (bool, error) {
 	switch {
 	case t.Kind() == data.Assert:
 		return string(result.Value) == "true", nil
@@ -228,7 +228,7 @@ func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error)
 
 // checked asks the problem's own checker.
 func (r *run) checked(ctx context.Context, test int, result sandbox.Result) (Verdict, error) {
-	if v := ended(result.Status); v != "" {
+	if v := endVerdict(result.Status); v != "" {
 		return v, nil
 	}
 	t := &r.set.tests[test]

@@ -107,7 +107,7 @@ func FuzzSameValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, got, want []byte) {
 		same, err := SameValue(got, want, 0)
 		if same && err != nil {
-			t.Fatal("both the same and an error")
+			t.Fatal("SameValue returned true and an error")
 		}
 		if close, _ := SameValue(got, want, 1e-6); same && !close {
 			t.Fatalf("%s and %s: equal but not close", got, want)

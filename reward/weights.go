@@ -11,8 +11,8 @@ import (
 // FormatCoef is the usual weight of the format: a completion without a program earns −0.1.
 const FormatCoef = 0.1
 
-// modes are the named rewards.
-var modes = map[string]Weights{
+// namedWeights are the named rewards.
+var namedWeights = map[string]Weights{
 	"correct":  {Format: FormatCoef, Correct: 1},
 	"fraction": {Format: FormatCoef, Fraction: 1},
 	"custom":   {Custom: 1},
@@ -21,7 +21,7 @@ var modes = map[string]Weights{
 // ModeWeights returns the weights of a named reward: "correct" rewards passing all tests, "fraction"
 // the share of tests passed, and "custom" is the reward file's alone.
 func ModeWeights(name string) (Weights, error) {
-	w, ok := modes[name]
+	w, ok := namedWeights[name]
 	if !ok {
 		return w, badinput.Errorf("reward=%s: expected correct, fraction, custom or weights", name)
 	}

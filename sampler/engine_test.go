@@ -283,7 +283,7 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	} {
 		bad := good()
 		spoil(&bad)
-		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("work was done") }})
+		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("a refused batch was drawn") }})
 		require.EqualError(t, err, "request 1: "+message)
 	}
 	none, err := NewPlan(p, Options{MaxLength: 1 << 20})

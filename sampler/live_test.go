@@ -149,7 +149,7 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	_, err = l.SubmitAll(many, nil)
 	require.ErrorContains(t, err, "0 listeners for 5 requests, expected one for each")
 	_, err = l.Submit(r, Listener{})
-	require.NoError(t, err, "none of those was accepted")
+	require.NoError(t, err, "refused requests must not take places in the queue")
 	all, err := l.SubmitAll(many, make([]Listener, 5))
 	require.NoError(t, err)
 	for _, ticket := range all {

@@ -123,7 +123,7 @@ func TestALongPromptBesideManyStreams(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, late, 2)
-	require.Greater(t, rows, 3*streams, "no less than drawing takes")
+	require.Greater(t, rows, 3*streams, "prefill must get at least the rows that drawing costs")
 	require.Less(t, clock()-began, 3*length)
 	require.Less(t, q.iteration, 16)
 	q.finish()

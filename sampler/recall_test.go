@@ -210,7 +210,7 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 	l.Withdraw(served[1])
 	require.NotContains(t, l.s.tree.roots, served[1])
 	_, err = l.Serve(golden)
-	require.NoError(t, err, "its slot is free")
+	require.NoError(t, err, "the slot of a withdrawn adapter is free")
 }
 
 // Withdrawing an adapter while other requests arrive and leave: freed memory is counted once, as make race checks.

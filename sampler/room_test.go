@@ -26,12 +26,12 @@ func emptied(t *testing.T) (*scheduler, *group, []int32) {
 func TestAnIdlePrefixMakesRoom(t *testing.T) {
 	s, g, taken := emptied(t)
 	g.prefix, g.prefilled = taken, len(taken)*s.Block
-	require.False(t, s.makeRoom(1, g), "its own")
+	require.False(t, s.makeRoom(1, g), "a group must not evict its own prefix")
 	s.lackedBlocks = false
 	require.True(t, s.makeRoom(len(taken), nil))
 	require.False(t, s.lackedBlocks)
 	require.Empty(t, g.prefix)
-	require.Zero(t, g.prefilled, "it is to be computed again")
+	require.Zero(t, g.prefilled, "an evicted prefix is computed again")
 	require.Equal(t, s.Blocks, s.FreeBlocks())
 }
 
@@ -107,5 +107,5 @@ func TestAPromptInWorkKeepsItsBlocks(t *testing.T) {
 	g.prefilling = false
 	require.True(t, s.dropDouble(g))
 	require.Equal(t, s.Blocks, s.FreeBlocks())
-	require.False(t, s.dropDouble(g), "it has none")
+	require.False(t, s.dropDouble(g), "there is no duplicate prefix left to drop")
 }

@@ -128,7 +128,7 @@ func TestMoreRequestsThanPlaces(t *testing.T) {
 		q.steps(1)
 		require.LessOrEqual(t, ended()-before, 3, "sequences that end free their slots for the next ones")
 	}
-	require.Zero(t, q.l.s.Preempted, "each has one slot")
+	require.Zero(t, q.l.s.Preempted, "no sequence is preempted: each has a slot")
 	q.finish()
 }
 

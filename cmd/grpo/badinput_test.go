@@ -47,7 +47,7 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 		}, []string{"config.json", "GPT2LMHeadModel", "Qwen3ForCausalLM"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := shell(t, `{"tokens":[1,2]}`, "score", "--model", spoiled(t, c.model, c.edit))
+			out, errs, code := shell(t, `{"tokens":[1,2]}`, "score", "--model", damagedModel(t, c.model, c.edit))
 			requireBadInput(t, out, errs, code, c.says...)
 		})
 	}
@@ -55,7 +55,7 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 
 // Weights that are not in bf16 are rounded only if that is requested, and an unknown precision or device is refused.
 func TestBadPrecisionsAndDevicesAreRefusedInOneLine(t *testing.T) {
-	halves := spoiled(t, "qwen3-tied", func(dir string) {
+	halves := damagedModel(t, "qwen3-tied", func(dir string) {
 		rewrite(t, filepath.Join(dir, "model.safetensors"), func(b []byte) []byte {
 			return bytes.ReplaceAll(b, []byte(`"BF16"`), []byte(`"F16" `))
 		})

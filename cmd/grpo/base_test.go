@@ -16,7 +16,7 @@ import (
 // An adapter of a run belongs to the model that it was trained on: every verb refuses to apply it to another one, and says what to type.
 func TestAdaptersStayWithTheirBase(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
 	model, run, link := filepath.Join(folder, "model"), filepath.Join(folder, "run"), filepath.Join(folder, "link")
@@ -55,7 +55,7 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 	}
 	requireNothingMade(t, folder)
 	got, errs, code := shell(t, `{"tokens":[5,6,7]}`, append(score, copied)...)
-	require.Zero(t, code, "a copy is nobody's: %s", errs)
+	require.Zero(t, code, "a copied adapter has no recorded base: %s", errs)
 	require.NotEmpty(t, got)
 }
 
@@ -95,7 +95,7 @@ func requireNothingMade(t *testing.T, folder string) {
 // is.
 func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
 	model, run := filepath.Join(folder, "model"), filepath.Join(folder, "run")
@@ -141,7 +141,7 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 // The same for a fully trained model in a checkpoint.
 func TestDamagedModelsAreNotTaken(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")

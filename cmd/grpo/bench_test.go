@@ -22,7 +22,7 @@ func lastLine(t *testing.T, out string, v any) {
 
 func TestBenchStep(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	out, errs, code := shell(t, "", "bench", "step", "--steps", "1", "--rounds", "1", "--share", "0",
 		"prompts_per_step=2", "completions_per_prompt=4")
 	require.Zero(t, code, errs)
@@ -64,7 +64,7 @@ func TestBenchStepRefuses(t *testing.T) {
 
 func TestBenchSandbox(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	out, errs, code := shell(t, "", "bench", "sandbox", "--runs", "20", "--completions", "3", "--tests", "2", "--sandbox-slots", "2")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "a step: 3 completions × 2 tests")

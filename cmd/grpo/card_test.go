@@ -68,7 +68,7 @@ func trained(t *testing.T, run string) map[string]string {
 // step is replayed to the last bit, and a run that loses its card in the second step is resumed to the same bytes. A run begun on one
 // device is refused on the other.
 func TestCardTrains(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	folder := t.TempDir()
 	whole, cut := filepath.Join(folder, "whole"), filepath.Join(folder, "cut")
 	run := func(dir string) []string { return slices.Concat(cardRun, []string{"run_dir=" + dir, "--quiet"}) }
@@ -135,7 +135,7 @@ func automaticOrder() string {
 
 // The default run makes two steps on a card, at full size: sampler and trainer agree to the bit, and the result is saved.
 func TestCardTakesTheDefaultRun(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	_, errs, code := onCard(t, t.TempDir(), []string{"device=cuda:0", "max_steps=2", "eval_every=-1", "run_dir=" + dir, "--quiet"})
 	require.Zero(t, code, errs)

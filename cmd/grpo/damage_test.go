@@ -56,7 +56,7 @@ func (d damage) do(t *testing.T, checkpoint string) {
 // intact checkpoint.
 func TestDamagedCheckpoints(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	all := damages()
 	with := []string{"pipeline=full", "max_steps=3", "save_every=1"}
@@ -87,20 +87,20 @@ func TestDamagedCheckpoints(t *testing.T) {
 
 	// No intact checkpoint is left.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "run", "checkpoints", "set_aside")))
-	before := remains(t, folder)
+	before := runFiles(t, folder)
 	for step := 1; step <= 3; step++ {
 		require.NoError(t, os.Truncate(filepath.Join(checkpoint(step), "optimizer.safetensors"), 10))
 	}
 	out, errs, code := shell(t, "", o.words(append(with, "run_dir="+filepath.Join(folder, "run"))...)...)
 	requireBadInput(t, out, errs, code, checkpoint(1), checkpoint(2), checkpoint(3),
 		"no checkpoint to resume from; choose another run_dir")
-	require.Equal(t, before["metrics.jsonl"], remains(t, folder)["metrics.jsonl"])
+	require.Equal(t, before["metrics.jsonl"], runFiles(t, folder)["metrics.jsonl"])
 }
 
 // Partial files of processes that were killed while writing are removed when the run is resumed, and nothing else.
 func TestLeftoversAreSwept(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder := filepath.Join(t.TempDir(), "[a-b]*")
 	run := filepath.Join(folder, "run")
 	own := write(t, filepath.Join(t.TempDir(), "notes"), "mine")
@@ -118,7 +118,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(run, "checkpoints", "step_000002.mine")))
 	}
 	want, _ := o.finish(t, t.TempDir())
-	requireSameEnd(t, want, remains(t, folder))
+	requireSameEnd(t, want, runFiles(t, folder))
 
 	// Old checkpoints are removed at the very end of a run.
 	got, _ := o.finish(t, folder, "keep_last=1", "keep_best=0")

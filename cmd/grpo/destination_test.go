@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writers are the flags for the path of a result, each with the command lines of the verbs that have it.
-var writers = map[string]struct {
+// resultFlags are the flags for the path of a result, each with the command lines of the verbs that have it.
+var resultFlags = map[string]struct {
 	line   string
 	folder bool
 }{
@@ -38,7 +38,7 @@ func TestWritersAreKnown(t *testing.T) {
 	check = func(cmd *cobra.Command) {
 		for _, flag := range []string{"out", "dump-grads"} {
 			if cmd.Flags().Lookup(flag) != nil {
-				require.Contains(t, writers, cmd.CommandPath()+" --"+flag)
+				require.Contains(t, resultFlags, cmd.CommandPath()+" --"+flag)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -48,8 +48,8 @@ func TestWritersAreKnown(t *testing.T) {
 	check(newRoot())
 }
 
-// workshop is a folder with a trained run, problems and datums.
-func workshop(t *testing.T) (dir string, call func(writer, out string) (stdout, stderr string, code int)) {
+// resultFixture is a folder with a trained run, problems and datums.
+func resultFixture(t *testing.T) (dir string, call func(writer, out string) (stdout, stderr string, code int)) {
 	t.Helper()
 	dir = t.TempDir()
 	run := filepath.Join(dir, "run")
@@ -64,7 +64,7 @@ func workshop(t *testing.T) (dir string, call func(writer, out string) (stdout, 
 	words := strings.NewReplacer("RUN", run, "TASKS", filepath.Join(dir, "tasks.jsonl"), "DATUMS", filepath.Join(dir, "datums.jsonl"),
 		"OUT", filepath.Join(dir, "out"))
 	return dir, func(writer, out string) (stdout, stderr string, code int) {
-		return shell(t, "", append(strings.Fields(words.Replace(writers[writer].line)), out)...)
+		return shell(t, "", append(strings.Fields(words.Replace(resultFlags[writer].line)), out)...)
 	}
 }
 
@@ -85,13 +85,13 @@ func contents(t *testing.T, dir string) map[string]string {
 
 // No verb writes into a run: not over its files, not beside them, not through a link, and not into a copy of a checkpoint.
 func TestNothingIsWrittenIntoARun(t *testing.T) {
-	dir, call := workshop(t)
+	dir, call := resultFixture(t)
 	run := filepath.Join(dir, "run")
 	require.NoError(t, os.Symlink(filepath.Join(run, "checkpoints"), filepath.Join(dir, "link")))
 	require.NoError(t, os.Symlink(filepath.Join(dir, "tasks.jsonl"), filepath.Join(run, "link.jsonl")))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "best"), os.DirFS(filepath.Join(run, "checkpoints", "step_000002"))))
 	before := contents(t, dir)
-	for writer := range writers {
+	for writer := range resultFlags {
 		for out, holder := range map[string]string{
 			"run": "run", "run/metrics.jsonl": "run", "run/manifest.json": "run", "run/new.csv": "run", "run/checkpoints/step_000002/adapter": "run",
 			"run/a/b": "run", "link/x": "run", "run/link.jsonl": "run", "best/adapter": "best", "best/x": "best",
@@ -108,7 +108,7 @@ func TestNothingIsWrittenIntoARun(t *testing.T) {
 
 // An exported table may have the name of a run's file; that does not make its folder a run.
 func TestAFolderWithATableIsNoRun(t *testing.T) {
-	dir, call := workshop(t)
+	dir, call := resultFixture(t)
 	write(t, filepath.Join(dir, "metrics.jsonl"), "{}\n")
 	write(t, filepath.Join(dir, "state.json"), "{}\n")
 	_, errs, code := call("grpo data convert --out", filepath.Join(dir, "normal.jsonl"))
@@ -117,7 +117,7 @@ func TestAFolderWithATableIsNoRun(t *testing.T) {
 
 // The current directory is not replaced: the shell would stay in the old one.
 func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
-	_, call := workshop(t)
+	_, call := resultFixture(t)
 	t.Chdir(t.TempDir())
 	out, errs, code := call("grpo merge --out", ".")
 	requireBadInput(t, out, errs, code, "--out .: this is the current folder", "such as --out model")
@@ -125,10 +125,10 @@ func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
 
 // A dangling link is not replaced: the result would be written elsewhere.
 func TestALinkToNothingIsNotReplaced(t *testing.T) {
-	dir, call := workshop(t)
+	dir, call := resultFixture(t)
 	link := filepath.Join(dir, "nowhere")
 	require.NoError(t, os.Symlink(filepath.Join(dir, "not", "there"), link))
-	for writer := range writers {
+	for writer := range resultFlags {
 		stdout, errs, code := call(writer, link)
 		requireBadInput(t, stdout, errs, code, "it is a link to "+filepath.Join(dir, "not", "there")+", which does not exist")
 	}
@@ -136,7 +136,7 @@ func TestALinkToNothingIsNotReplaced(t *testing.T) {
 
 // An unusable destination is reported before the work begins, and the check leaves no files.
 func TestBadDestinationsAreToldAtOnce(t *testing.T) {
-	dir, call := workshop(t)
+	dir, call := resultFixture(t)
 	file := write(t, filepath.Join(dir, "file"), "mine")
 	locked := "/proc" // where not even root can create a file
 	if os.Geteuid() != 0 {
@@ -144,7 +144,7 @@ func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 		require.NoError(t, os.Mkdir(locked, 0o555))
 	}
 	before := contents(t, dir)
-	for writer, is := range writers {
+	for writer, is := range resultFlags {
 		wrong := map[string]string{
 			file + "/x": "file is a file", filepath.Join(locked, "x.jsonl"): "nothing can be written in " + locked,
 		}
@@ -166,7 +166,7 @@ func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 
 // A verb does not replace a file that it reads, whatever path names it.
 func TestWhatIsReadIsNotReplaced(t *testing.T) {
-	dir, call := workshop(t)
+	dir, call := resultFixture(t)
 	tasks, datums := filepath.Join(dir, "tasks.jsonl"), filepath.Join(dir, "datums.jsonl")
 	link, hard := filepath.Join(dir, "link.jsonl"), filepath.Join(dir, "hard.jsonl")
 	require.NoError(t, os.Symlink(tasks, link))

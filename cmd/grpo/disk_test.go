@@ -35,14 +35,14 @@ func ownMounts(t *testing.T) (flags string) {
 func TestFullDisks(t *testing.T) {
 	racing.Again(t)
 	mounts := ownMounts(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	words := o.words("run_dir=run", "pipeline=full")
 	whole := t.TempDir()
 	code, says := startCommand(t, whole, exec.Command(exe, words...)).end(t)
 	require.Zero(t, code, says)
-	want := remains(t, whole)
+	want := runFiles(t, whole)
 	const larger = "mount -o remount,rw,size=100m run"
 	others := map[string]string{"rm run/.others": "head -c 20000k /dev/zero >run/.others || exit 97"}
 	type disk struct {
@@ -88,7 +88,7 @@ func TestFullDisks(t *testing.T) {
 			text, err = os.ReadFile(filepath.Join(folder, "code"))
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintln(c.code), string(text))
-			requireSameRun(t, want, remains(t, filepath.Join(folder, "kept")))
+			requireSameRun(t, want, runFiles(t, filepath.Join(folder, "kept")))
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestFullDisksOfResults(t *testing.T) {
 	problems := filepath.Join(t.TempDir(), "problems.jsonl")
 	write(t, problems, manyProblems())
 	trained := t.TempDir()
-	newOracle(t).finish(t, trained)
+	newFakeSandbox(t).finish(t, trained)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	datums, adapter := filepath.Join(t.TempDir(), "datums.jsonl"), filepath.Join(t.TempDir(), "adapter")
@@ -175,7 +175,7 @@ func TestTheLogHasNoRoom(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	want, _ := o.finish(t, t.TempDir())
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")
@@ -185,5 +185,5 @@ func TestTheLogHasNoRoom(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "grpo: write "+run+"/logs.log: no space left on device")
-	requireSameEnd(t, want, remains(t, folder))
+	requireSameEnd(t, want, runFiles(t, folder))
 }

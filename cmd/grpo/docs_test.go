@@ -29,7 +29,7 @@ func TestThePagesAsTyped(t *testing.T) {
 	if racing.Detected {
 		t.Skip("processes, which the detector does not see into")
 	}
-	needsCells(t)
+	needsSandbox(t)
 	clone := os.Getenv("GRPO_DOCS") != ""
 	ran, not := 0, map[string]int{}
 	kept := t.TempDir()
@@ -39,7 +39,7 @@ func TestThePagesAsTyped(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			r := reading{page: page, dir: t.TempDir(), home: t.TempDir(), kept: kept}
+			r := docSession{page: page, dir: t.TempDir(), home: t.TempDir(), kept: kept}
 			if clone {
 				require.NoError(t, exec.Command("git", "clone", "--quiet", "--shared", "../..", r.dir).Run())
 			}
@@ -53,8 +53,8 @@ func TestThePagesAsTyped(t *testing.T) {
 // quickPages are pages whose commands are quick.
 var quickPages = []string{"tasks.md", "tools.md"}
 
-// typing is the shell code before a command of a page: the program under test, and run sizes that the page leaves open.
-const typing = `set -euo pipefail
+// shellPrelude is the shell code before a command of a page: the program under test, and run sizes that the page leaves open.
+const shellPrelude = `set -euo pipefail
 few=(prompts_per_step=1 completions_per_prompt=2 max_tokens=32 eval_problems=4)
 grpo() {
 	local words=("$@") sizes=() typed=" $* "
@@ -71,15 +71,15 @@ bin/grpo() { grpo "$@"; }
 go() { if [ "$1 $2" = "run ./cmd/grpo" ]; then shift 2; grpo "$@"; else command go "$@"; fi }
 `
 
-// reading is the session of a reader of a page.
-type reading struct {
+// docSession is the session of a reader of a page.
+type docSession struct {
 	page, dir, home, kept string
 	serving               *exec.Cmd // a process that does not end by itself
 	served                chan error
 	ran                   int
 }
 
-func (r *reading) read(t *testing.T, not map[string]int) {
+func (r *docSession) read(t *testing.T, not map[string]int) {
 	text, err := os.ReadFile(r.page)
 	require.NoError(t, err)
 	page, err := doctest.Parse(string(text))
@@ -110,7 +110,7 @@ func presetIsTiny(preset string) bool {
 }
 
 // have creates what the reader of a page has: a run, with the seed at the end of its name, or a file of internal/doctest/testdata.
-func (r *reading) have(t *testing.T, thing string) {
+func (r *docSession) have(t *testing.T, thing string) {
 	to := filepath.Join(r.dir, thing)
 	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 	name, isRun := strings.CutPrefix(thing, "runs/")
@@ -122,7 +122,7 @@ func (r *reading) have(t *testing.T, thing string) {
 	}
 	kept := filepath.Join(r.kept, name)
 	if _, err := os.Stat(kept); err != nil {
-		maker := reading{dir: r.kept, home: r.home}
+		maker := docSession{dir: r.kept, home: r.home}
 		seed := max(0, slices.Index([]string{"seed-0", "seed-1", "seed-2", "first", "second", "third"}, name)) % 3
 		out, err := maker.typed(t, fmt.Sprintf("grpo --quiet run_dir=%s seed=%d", name, seed))
 		require.NoError(t, err, out)
@@ -130,24 +130,24 @@ func (r *reading) have(t *testing.T, thing string) {
 	require.NoError(t, os.CopyFS(to, os.DirFS(kept)))
 }
 
-// endless are verbs that run until they are stopped; ends are flags with which they end.
+// endless are verbs that run until they are stopped; endingFlags are flags with which they end.
 var (
-	endless = regexp.MustCompile(`^(bin/)?grpo (serve|watch|samples)\b`)
-	alone   = regexp.MustCompile(`\b(serve|watch)=`)       // needs the address of the server beforehand
-	ends    = regexp.MustCompile(`--new-key|--tui|--help`) // --tui draws once if there is no terminal
+	endless      = regexp.MustCompile(`^(bin/)?grpo (serve|watch|samples)\b`)
+	needsAddress = regexp.MustCompile(`\b(serve|watch)=`)       // needs the address of the server beforehand
+	endingFlags  = regexp.MustCompile(`--new-key|--tui|--help`) // --tui draws once if there is no terminal
 )
 
 // typed runs one command and returns its output. A server runs until the next one is started.
-func (r *reading) typed(t *testing.T, text string) (said string, err error) {
+func (r *docSession) typed(t *testing.T, text string) (said string, err error) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	if alone.MatchString(text) {
+	if needsAddress.MatchString(text) {
 		r.stopServing(t)
 	}
 	background, inBackground := strings.CutSuffix(strings.TrimSpace(text), "&")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, "bash", "-c", typing+background)
+	cmd := exec.CommandContext(ctx, "bash", "-c", shellPrelude+background)
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "SANDBOX_URL=", "HOME="+r.home, "GRPO_TYPED="+exe, "XDG_CACHE_HOME="+filepath.Join(r.home, ".cache"))
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
@@ -157,7 +157,7 @@ func (r *reading) typed(t *testing.T, text string) (said string, err error) {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if inBackground || endless.MatchString(text) && !ends.MatchString(text) {
+	if inBackground || endless.MatchString(text) && !endingFlags.MatchString(text) {
 		return r.serve(t, cmd)
 	}
 	out, err := cmd.CombinedOutput()
@@ -165,7 +165,7 @@ func (r *reading) typed(t *testing.T, text string) (said string, err error) {
 }
 
 // serve starts a server, and waits for the address that it prints.
-func (r *reading) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
+func (r *docSession) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
 	r.stopServing(t)
 	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func (r *reading) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
 }
 
 // stopServing stops the last server, as ^C does.
-func (r *reading) stopServing(t *testing.T) {
+func (r *docSession) stopServing(t *testing.T) {
 	if r.serving == nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 const noDriver = "/no/such/library.so"
 
 func TestDoctor(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	t.Setenv("GRPO_CUDA_LIB", noDriver)
 	out, errOut, code := shell(t, "", "doctor")
@@ -31,7 +31,7 @@ func TestDoctor(t *testing.T) {
 		Findings []doctor.Finding
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.Contains(t, out, `"findings":[`, "as every other key")
+	require.Contains(t, out, `"findings":[`, "the key of the findings is in lower case, like the others")
 	require.True(t, report.OK)
 	require.Equal(t, "sandbox", report.Findings[0].Name)
 	require.Greater(t, len(report.Findings[0].Claims), 5)

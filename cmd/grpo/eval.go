@@ -101,7 +101,7 @@ solutions instead.`,
 }
 
 func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
-	if err := configs.CheckEvaluation(words, covered); err != nil {
+	if err := configs.CheckEvaluation(words, flagOfSetting); err != nil {
 		return err
 	}
 	if err := f.openSuite(cmd, words); err != nil {
@@ -164,7 +164,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 	e, err := saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
 		f.trained = new(*c)
 		f.follow(c, cmd.Flags().Changed)
-		f.ask(c)
+		f.setProblems(c)
 		f.model, f.checkpoint = c.Model, saved.Dir
 		return cmp.Or(f.check(), errors.Join(f.checkOut(c), c.Validate()))
 	}, f.grading()...)
@@ -235,8 +235,8 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, bac
 	return r, card, err
 }
 
-// covered are the settings that have a flag of their own here.
-var covered = map[string]string{
+// flagOfSetting are the settings that have a flag of their own here.
+var flagOfSetting = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
 	"temperature": "--temperature", "eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed", "device": "--device",
@@ -257,7 +257,7 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 		return nil, err
 	}
 	cfg.Model, cfg.Adapter, cfg.Device = f.model, f.adapter, f.device
-	f.ask(cfg)
+	f.setProblems(cfg)
 	cfg.LoRARank = 1 // without an adapter, the smallest one that changes nothing
 	if f.adapter != "" {
 		shape, err := lora.ReadConfig(f.adapter)
@@ -272,8 +272,8 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// ask sets the problems and the number of samples. A session requires training problems; the embedded ones cost nothing.
-func (f *evalFlags) ask(cfg *configs.Config) {
+// setProblems sets the problems and the number of samples. A session requires training problems; the embedded ones cost nothing.
+func (f *evalFlags) setProblems(cfg *configs.Config) {
 	cfg.Seed = f.seed
 	switch {
 	case f.plan != nil:

@@ -37,7 +37,7 @@ func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.L
 // The report follows from the lines, and the lines from the seed.
 func TestEval(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	args := []string{"--problems", "12", "--samples", "3", "--k", "2", "--seed", "5"}
 	r, lines, text := evaluate(t, args...)
 	require.Len(t, lines, 12*4)
@@ -88,7 +88,7 @@ func TestEval(t *testing.T) {
 }
 
 func TestEvalPrintsATable(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	out, errs, code := shell(t, "", "eval", "--problems", "3", "--samples", "2")
 	require.Zero(t, code, errs)
 	for _, want := range []string{"tiny on 3 problems of tiny", "greedy", "2 samples at temperature 1", "pass@1", "pass@2",
@@ -103,7 +103,7 @@ func TestEvalPrintsATable(t *testing.T) {
 // An adapter of any rank changes the model's output; an untrained one does not.
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	run := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
 		"lora_rank=4", "lora_alpha=8", "learning_rate=0.05")
@@ -126,16 +126,16 @@ func TestEvalWithOtherLengthsThanTheRun(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.MaxTokens = 0.5, 20, 96
 	f := evalFlags{recorded: "run", maxToks: 8, samples: 1, k: 1, temperature: 1}
-	f.ask(&cfg)
+	f.setProblems(&cfg)
 	require.NoError(t, cfg.Validate())
 	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.Env, cfg.MaxConversationTokens = 0, 0, "heal", 96
 	f.maxToks = 200
-	f.ask(&cfg)
+	f.setProblems(&cfg)
 	require.NoError(t, cfg.Validate())
 }
 
 func TestEvalRefuses(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, nil, 0o644))
@@ -172,7 +172,7 @@ func TestEvalRefuses(t *testing.T) {
 // A setting that has a flag is refused as key=value.
 func TestEvalCoversItsSettings(t *testing.T) {
 	known := configs.Defaults()
-	for key, flag := range covered {
+	for key, flag := range flagOfSetting {
 		if key != "run" {
 			require.Contains(t, string(known.Marshal()), "\n"+key+":", key)
 		}
@@ -216,9 +216,9 @@ func TestEvalTakesWhatItReads(t *testing.T) {
 	}
 	for _, setting := range configs.Describe() {
 		value, reads := taken[setting.Key]
-		_, flag := covered[setting.Key]
+		_, flag := flagOfSetting[setting.Key]
 		words := strings.Fields(setting.Key + "=" + value)
-		err := configs.CheckEvaluation(words, covered)
+		err := configs.CheckEvaluation(words, flagOfSetting)
 		require.Equal(t, reads, err == nil, setting.Key)
 		if require.False(t, reads && flag, setting.Key); !reads {
 			continue
@@ -232,7 +232,7 @@ func TestEvalTakesWhatItReads(t *testing.T) {
 // Evaluating a run gives the results of its own evaluation: the same settings, problems and draws.
 func TestEvalOfARun(t *testing.T) {
 	racing.Again(t)
-	needsCells(t)
+	needsSandbox(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "threads=1", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",
 		"completions_per_prompt=4", "eval_problems=8", "eval_samples=2", "eval_k=2", "save_every=1", "seed=3")

@@ -18,7 +18,7 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	if err := f.suite.CheckCard(f.recorded); err != nil {
 		return err
 	}
-	there := func() error { return f.there(cmd.Context()) }
+	there := func() error { return f.checkExists(cmd.Context()) }
 	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words, there); err != nil || f.plan == nil {
 		return err
 	}
@@ -30,8 +30,8 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	return nil
 }
 
-// there checks that the run, or the model with its adapter, exists. Judging the suite's solutions needs none.
-func (f *evalFlags) there(ctx context.Context) (err error) {
+// checkExists checks that the run, or the model with its adapter, exists. Judging the suite's solutions needs none.
+func (f *evalFlags) checkExists(ctx context.Context) (err error) {
 	switch {
 	case f.suite.Oracle:
 		return nil

@@ -30,7 +30,7 @@ func askedSuite(t *testing.T, name string, args ...string) (card suites.Card, ou
 
 // The card of an evaluation says what was evaluated and how; a second evaluation gives the same card.
 func TestSuites(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	args := []string{"--from", "2024-08-01", "--to", "2025-02-01", "--samples", "2", "--against", "tiny", "threads=1"}
 	card, out := askedSuite(t, "livecodebench", args...)
@@ -56,7 +56,7 @@ func TestSuites(t *testing.T) {
 
 // With a run, its training data is checked for overlap; the suite's problems are evaluated, not the run's.
 func TestASuiteOfARun(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	run := filepath.Join(t.TempDir(), "run")
 	data := filepath.Join(t.TempDir(), "train.jsonl")

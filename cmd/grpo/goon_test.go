@@ -19,7 +19,7 @@ import (
 // A run named alone continues with its own settings; settings typed with it override those, and the initial ones stay on record.
 func TestANamedRunBringsItsSettings(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
 	run := filepath.Join(folder, "run")
 	whole, _ := o.finish(t, t.TempDir())
@@ -39,18 +39,19 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	requireBadInput(t, out, errs, code, "max_steps: found 1", "has 2 steps already")
 	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
 	require.Contains(t, says, "settings changed since the last start of the run: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
-	got := remains(t, folder)
+	got := runFiles(t, folder)
 	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "the problems and the model are on record")
 	now, err := os.ReadFile(filepath.Join(run, "config.json"))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(now))
 
-	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "the settings that it had last")
+	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "a run continues with its last settings")
 	saved := filepath.Join(run, "checkpoints", "step_000002")
-	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n", "those that it was made with")
+	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n",
+		"a checkpoint continues with the settings that it was made with")
 	link := filepath.Join(t.TempDir(), "best")
 	require.NoError(t, os.Symlink(filepath.Join(run, "checkpoints", "step_000004"), link))
-	require.Contains(t, say("--print-config", "resume="+link), "\nmax_steps: 4\n", "whatever leads there")
+	require.Contains(t, say("--print-config", "resume="+link), "\nmax_steps: 4\n", "a link to a checkpoint is followed")
 	past, err := provenance.Read(run)
 	require.NoError(t, err)
 	for step, clip := range map[int]float64{2: 0, 3: 1e9} {
@@ -79,7 +80,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 // The settings of a run are stored twice.
 func TestLostSettingsComeBack(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")
 	config := filepath.Join(run, "config.json")
@@ -108,7 +109,7 @@ func TestLostSettingsComeBack(t *testing.T) {
 // Changes of a run's input files are noticed.
 func TestChangedFilesAreNoticed(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder, files := t.TempDir(), t.TempDir()
 	run, model := filepath.Join(folder, "run"), filepath.Join(files, "model")
 	require.NoError(t, tiny.Extract(model))
@@ -144,15 +145,15 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 
 	// A checkpoint of an older release has no hashes of them; the run resumes from it all the same.
 	for _, dir := range []string{"step_000002", "step_000003"} {
-		rewrite(t, filepath.Join(run, "checkpoints", dir, "state.json"), older(t))
+		rewrite(t, filepath.Join(run, "checkpoints", dir, "state.json"), toVersion2(t))
 	}
 	rewrite(t, blocked, func(text []byte) []byte { return append(text, 'y', '\n') })
 	_, errs, code = shell(t, "", "--quiet", "run_dir="+run, "max_steps=4")
 	require.Zero(t, code, errs)
 }
 
-// older converts a state to version 2.
-func older(t *testing.T) func([]byte) []byte {
+// toVersion2 converts a state to version 2.
+func toVersion2(t *testing.T) func([]byte) []byte {
 	return func(text []byte) []byte {
 		var s map[string]any
 		d := json.NewDecoder(bytes.NewReader(text))

@@ -36,17 +36,17 @@ var phases = map[string]struct {
 	"spent":     {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGXCPU, true, true},
 }
 
-// questions are the requests of a run to its sandbox, one of which may be made to wait.
-type questions struct {
+// sandboxRequests are the requests of a run to its sandbox, one of which may be made to wait.
+type sandboxRequests struct {
 	asked   atomic.Int64
 	waiting chan bool // gets a value when a request waits
 	goOn    chan bool // closed to let requests go on
 	release func()    // closes it
 }
 
-// hold makes every request wait for which so is true.
-func hold(t *testing.T, o *oracle, so func() bool) *questions {
-	q := &questions{waiting: make(chan bool, 1), goOn: make(chan bool)}
+// holdRequests makes every request wait for which so is true.
+func holdRequests(t *testing.T, o *fakeSandbox, so func() bool) *sandboxRequests {
+	q := &sandboxRequests{waiting: make(chan bool, 1), goOn: make(chan bool)}
 	q.release = sync.OnceFunc(func() { close(q.goOn) })
 	t.Cleanup(q.release) // else the server would wait for its requests at the end
 	o.whenAsked(func() {
@@ -63,7 +63,7 @@ func hold(t *testing.T, o *oracle, so func() bool) *questions {
 }
 
 // awaitTraining waits until a run has used some processor time since its last request, or until a request waits.
-func (q *questions) awaitTraining(t *testing.T, p *process, work time.Duration) {
+func (q *sandboxRequests) awaitTraining(t *testing.T, p *process, work time.Duration) {
 	t.Helper()
 	asked, before := int64(0), time.Duration(0)
 	require.True(t, p.waitFor(func() bool {
@@ -82,8 +82,8 @@ func (p *process) stopping(t *testing.T) {
 	require.True(t, p.waitFor(func() bool {
 		text, err := os.ReadFile(p.errs)
 		return err == nil && strings.Contains(string(text), "once more") || ctx.Err() != nil
-	}), "it has ended")
-	require.NoError(t, ctx.Err(), "it does not stop")
+	}), "the run ended before it said that another interrupt stops it")
+	require.NoError(t, ctx.Err(), "the context ended before the run said that another interrupt stops it")
 }
 
 // A run that is asked to stop saves its state, says so, and ends like an uninterrupted one when it is resumed.
@@ -92,7 +92,7 @@ func TestStoppedRunsGoOn(t *testing.T) {
 	alone := map[string]func() map[string]string{} // by arguments: the files of an uninterrupted run
 	for _, phase := range phases {
 		alone[fmt.Sprint(phase.words)] = sync.OnceValue(func() map[string]string {
-			return finish(t, t.TempDir(), newOracle(t).words(slices.Concat(phase.words, last)...)...)
+			return runToEnd(t, t.TempDir(), newFakeSandbox(t).words(slices.Concat(phase.words, last)...)...)
 		})
 	}
 	for name, phase := range phases {
@@ -101,10 +101,10 @@ func TestStoppedRunsGoOn(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOracle(t)
+			o := newFakeSandbox(t)
 			words := o.words(slices.Concat(phase.words, last)...)
 			folder := t.TempDir()
-			q := hold(t, o, func() bool { return !phase.trains || lines(folder) > 0 })
+			q := holdRequests(t, o, func() bool { return !phase.trains || lines(folder) > 0 })
 			p := start(t, folder, words...)
 			q.awaitTraining(t, p, 100*time.Millisecond)
 			require.NoError(t, p.Process.Signal(phase.signal))
@@ -118,29 +118,29 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			saved, err := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "step_*", "state.json"))
 			require.NoError(t, err)
 			require.Len(t, saved, 1)
-			requireSameEnd(t, alone[fmt.Sprint(phase.words)](), finish(t, folder, words...))
+			requireSameEnd(t, alone[fmt.Sprint(phase.words)](), runToEnd(t, folder, words...))
 		})
 	}
 }
 
-// stopAtOnce stops a run at the first line that it prints.
-type stopAtOnce struct {
+// stopAtFirstLine stops a run at the first line that it prints.
+type stopAtFirstLine struct {
 	bytes.Buffer
 	stop context.CancelFunc
 }
 
-func (s *stopAtOnce) Write(p []byte) (int, error) {
+func (s *stopAtFirstLine) Write(p []byte) (int, error) {
 	s.stop()
 	return s.Buffer.Write(p)
 }
 
 // A run that is stopped after it was opened, but before its first step, has saved nothing and does not claim to.
 func TestStoppedBeforeTheFirstStep(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx, stop := context.WithCancel(t.Context())
 	var errs bytes.Buffer
-	out := &stopAtOnce{stop: stop}
+	out := &stopAtFirstLine{stop: stop}
 	code := run(ctx, []string{"--preset", "tiny_smoke", "threads=1", "max_steps=1", "run_dir=" + dir}, strings.NewReader(""), out, &errs)
 	require.Equal(t, exitInterrupted, code, errs.String())
 	require.Contains(t, errs.String(), "grpo: stopped before the first step\n")
@@ -150,15 +150,15 @@ func TestStoppedBeforeTheFirstStep(t *testing.T) {
 
 // A second interrupt ends a run without waiting for the end of the step.
 func TestASecondInterruptEndsAtOnce(t *testing.T) {
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	words := o.words("eval_every=-1", "num_iterations=2000", "pipeline=off", "max_steps=1")
-	q := hold(t, o, func() bool { return false })
+	q := holdRequests(t, o, func() bool { return false })
 	p := start(t, t.TempDir(), words...)
 	q.awaitTraining(t, p, 300*time.Millisecond) // training takes many seconds here
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
 	p.stopping(t)
-	time.Sleep(2 * onePress)
-	_, alive := looked(p.Process.Pid)
+	time.Sleep(2 * sameSignal)
+	_, alive := readProcess(p.Process.Pid)
 	require.True(t, alive, "the first interrupt waits for the step")
 	before := p.spent(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
@@ -169,7 +169,7 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 
 // Verbs that save nothing do not claim to, and print that they were stopped. By default three of them are tested.
 func TestStoppedVerbsSaySo(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	datums := write(t, filepath.Join(t.TempDir(), "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
@@ -212,14 +212,14 @@ func TestStoppedVerbsHideNoFailure(t *testing.T) {
 	root := newRoot()
 	verb, _, err := root.Find([]string{"doctor"})
 	require.NoError(t, err)
-	require.EqualError(t, broken(ctx, verb, errors.New("python3: signal: interrupt")),
+	require.EqualError(t, interruptedError(ctx, verb, errors.New("python3: signal: interrupt")),
 		"stopped before the end of grpo doctor, without a result")
-	require.EqualError(t, broken(t.Context(), verb, errors.New("no python3")), "no python3")
-	require.EqualError(t, broken(ctx, root, errors.Join(fmt.Errorf("fetch: %w", context.Canceled), errors.New("disk full"))),
+	require.EqualError(t, interruptedError(t.Context(), verb, errors.New("no python3")), "no python3")
+	require.EqualError(t, interruptedError(ctx, root, errors.Join(fmt.Errorf("fetch: %w", context.Canceled), errors.New("disk full"))),
 		"stopped before the first step\ndisk full")
-	saved := errors.Join(stopped("stopped after step 3 and saved"), errors.New("disk full"))
-	require.EqualError(t, broken(ctx, root, saved), "stopped after step 3 and saved\ndisk full")
-	require.EqualError(t, broken(ctx, root, errors.New("disk full")), "disk full")
+	saved := errors.Join(stoppedError("stopped after step 3 and saved"), errors.New("disk full"))
+	require.EqualError(t, interruptedError(ctx, root, saved), "stopped after step 3 and saved\ndisk full")
+	require.EqualError(t, interruptedError(ctx, root, errors.New("disk full")), "disk full")
 }
 
 // A verb that waits for standard input ends when it is interrupted.

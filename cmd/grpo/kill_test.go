@@ -25,7 +25,7 @@ func TestRunsEndAlike(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}
-	needsCells(t)
+	needsSandbox(t)
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "0"))
 	require.NoError(t, err, "GRPO_KILLS")
 	pipelines := []string{"full"}
@@ -35,16 +35,16 @@ func TestRunsEndAlike(t *testing.T) {
 	for _, pipeline := range pipelines {
 		t.Run(pipeline, func(t *testing.T) {
 			t.Parallel()
-			words := set(small, "pipeline="+pipeline, "threads=2")
+			words := withSettings(small, "pipeline="+pipeline, "threads=2")
 			if kills > 0 {
-				words = set(words, "max_steps=12")
+				words = withSettings(words, "max_steps=12")
 			}
-			want, pace := timed(t, words)
+			want, pace := timeRun(t, words)
 			t.Run("killed at some moment", func(t *testing.T) { killedAtSomeMoment(t, max(kills, 1), words, pace, want) })
 			t.Run("killed while a checkpoint is written", func(t *testing.T) { killedWhileSaving(t, max(kills, 1), words, want) })
 			if pipeline == "score" {
 				t.Run("scored at the end", func(t *testing.T) {
-					requireSameRun(t, want, finish(t, t.TempDir(), set(words, "pipeline=off", "threads=1")...))
+					requireSameRun(t, want, runToEnd(t, t.TempDir(), withSettings(words, "pipeline=off", "threads=1")...))
 				})
 			}
 		})
@@ -64,18 +64,18 @@ func TestAPresetEndsAlike(t *testing.T) {
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "10"))
 	require.NoError(t, err, "GRPO_KILLS")
 	words := append([]string{"--quiet", "threads=2", "--preset=" + preset}, strings.Fields(os.Getenv("GRPO_WORDS"))...)
-	want, took := timed(t, words)
+	want, took := timeRun(t, words)
 	killedAgainAndAgain(t, kills, words, took, want)
 }
 
-// pace is the time that a run takes to open and between lines of metrics, and the number of lines.
-type pace struct {
+// runTiming is the time that a run takes to open and between lines of metrics, and the number of lines.
+type runTiming struct {
 	opening, line time.Duration
 	lines         int
 }
 
-// timed is an uninterrupted run to the end.
-func timed(t *testing.T, words []string) (remain map[string]string, took pace) {
+// timeRun is an uninterrupted run to the end.
+func timeRun(t *testing.T, words []string) (remain map[string]string, took runTiming) {
 	t.Helper()
 	folder := t.TempDir()
 	began := time.Now()
@@ -87,7 +87,7 @@ func timed(t *testing.T, words []string) (remain map[string]string, took pace) {
 	took.lines = lines(folder)
 	took.line = (time.Since(began) - took.opening) / time.Duration(took.lines)
 	t.Logf("the first of %d lines after %.2f s, one every %.3f s", took.lines, took.opening.Seconds(), took.line.Seconds())
-	return remains(t, folder), took
+	return runFiles(t, folder), took
 }
 
 // lines is the number of steps and evaluations in a run's metrics.
@@ -98,14 +98,14 @@ func lines(folder string) int {
 
 // killedAtSomeMoment kills runs at moments spread over their course, some also while they open, and resumes them with another number of
 // threads.
-func killedAtSomeMoment(t *testing.T, n int, words []string, took pace, want map[string]string) {
+func killedAtSomeMoment(t *testing.T, n int, words []string, took runTiming, want map[string]string) {
 	seed := rand.Uint64()
 	lots := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	opening := n / 5
 	for i := range n {
 		folder := t.TempDir()
-		p := start(t, folder, set(words, "threads=1")...)
+		p := start(t, folder, withSettings(words, "threads=1")...)
 		if i < opening {
 			time.Sleep(time.Duration((float64(i) + lots.Float64()) / float64(opening) * float64(took.opening)))
 		} else {
@@ -114,13 +114,13 @@ func killedAtSomeMoment(t *testing.T, n int, words []string, took pace, want map
 			time.Sleep(time.Duration((after - float64(int(after))) * float64(took.line)))
 		}
 		family := p.kill(t)
-		t.Logf("killed with %d processes; it had written %s", family, soFar(folder))
-		requireSameRun(t, want, finish(t, folder, set(words, "threads=4")...))
+		t.Logf("killed with %d processes; it had written %s", family, progress(folder))
+		requireSameRun(t, want, runToEnd(t, folder, withSettings(words, "threads=4")...))
 	}
 }
 
 // killedAgainAndAgain kills one run at random moments, and resumes it each time.
-func killedAgainAndAgain(t *testing.T, n int, words []string, took pace, want map[string]string) {
+func killedAgainAndAgain(t *testing.T, n int, words []string, took runTiming, want map[string]string) {
 	seed := rand.Uint64()
 	lots := rand.New(rand.NewPCG(seed, 2))
 	t.Logf("seed %d", seed)
@@ -135,14 +135,15 @@ func killedAgainAndAgain(t *testing.T, n int, words []string, took pace, want ma
 		on := p.waitFor(func() bool { return lines(folder) >= int(moment) })
 		time.Sleep(time.Duration((moment - float64(int(moment))) * float64(took.line)))
 		family := p.kill(t)
-		t.Logf("kill %d of %d, after %.2f of %d lines, with %d processes; it had written %s", i+1, n, moment, took.lines, family, soFar(folder))
-		require.True(t, on, "it had ended before")
+		t.Logf("kill %d of %d, after %.2f of %d lines, with %d processes; it had written %s",
+			i+1, n, moment, took.lines, family, progress(folder))
+		require.True(t, on, "the run ended before it was killed")
 	}
-	requireSameRun(t, want, finish(t, folder, words...))
+	requireSameRun(t, want, runToEnd(t, folder, words...))
 }
 
-// soFar describes the progress of the run in a folder.
-func soFar(folder string) string {
+// progress describes the progress of the run in a folder.
+func progress(folder string) string {
 	saved, _ := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "step_??????"))
 	return fmt.Sprintf("%d lines of metrics, %d checkpoints, %d parts of one", lines(folder), len(saved), len(unfinished(folder)))
 }
@@ -174,14 +175,14 @@ func killedWhileSaving(t *testing.T, n int, words []string, want map[string]stri
 		family = max(family, relatives)
 		if len(unfinished(folder)) > 0 {
 			hits++
-			require.Positive(t, relatives, "its cells were not found") // sandbox processes are still running while it saves
+			require.Positive(t, relatives, "the killed run had no sandbox processes") // sandbox processes are still running while it saves
 		}
 		if !again { // the run is about to end, or has ended
-			requireSameRun(t, want, finish(t, folder, words...))
+			requireSameRun(t, want, runToEnd(t, folder, words...))
 			folder, runs = t.TempDir(), runs+1
 		}
 	}
 	t.Logf("seed %d: %d kills of %d runs with up to %d processes; %d of them left a part of a checkpoint", seed, n, runs, family, hits)
 	require.Positive(t, family)
-	requireSameRun(t, want, finish(t, folder, words...))
+	requireSameRun(t, want, runToEnd(t, folder, words...))
 }

@@ -57,8 +57,8 @@ const (
 	exitInterrupted = 130
 )
 
-// saves is set while the current verb saves its state when it is interrupted.
-var saves atomic.Bool
+// savesOnInterrupt is set while the current verb saves its state when it is interrupted.
+var savesOnInterrupt atomic.Bool
 
 func main() {
 	ctx := interruptible()
@@ -67,8 +67,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// onePress is how long repeated signals count as one: timeout(1) signals a process and its whole group.
-const onePress = 300 * time.Millisecond
+// sameSignal is how long repeated signals count as one: timeout(1) signals a process and its whole group.
+const sameSignal = 300 * time.Millisecond
 
 // interruptible returns a context that ends with the first signal to stop, including SIGHUP and SIGXCPU of batch systems. It tells
 // the user first. If SIGHUP is ignored (nohup), it stays so.
@@ -83,13 +83,13 @@ func interruptible() context.Context {
 		for <-asked == syscall.SIGHUP && serve.RereadsKeys.Load() {
 		}
 		signal.Ignore(syscall.SIGHUP) // both a terminal and its shell send it
-		if saves.Load() {
+		if savesOnInterrupt.Load() {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
 		} else {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
 		}
 		cancel()
-		time.Sleep(onePress)
+		time.Sleep(sameSignal)
 		signal.Stop(asked) // a second signal has its default effect
 	}()
 	return ctx
@@ -118,7 +118,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if !started {
 		err = usage.Explain(verb, err)
 	}
-	err = broken(ctx, verb, err)
+	err = interruptedError(ctx, verb, err)
 	fmt.Fprintf(stderr, "grpo: %s\n", look.Visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
 	switch {
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
@@ -129,15 +129,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailed
 }
 
-// broken words the error of an interrupted verb. If a verb saves nothing, the errors of its parts are dropped: they may
+// interruptedError words the error of an interrupted verb. If a verb saves nothing, the errors of its parts are dropped: they may
 // mislead, such as that of a child process that was interrupted too.
-func broken(ctx context.Context, verb *cobra.Command, err error) error {
-	var said stopped
+func interruptedError(ctx context.Context, verb *cobra.Command, err error) error {
+	var said stoppedError
 	switch {
 	case errors.As(err, &said):
 		return err
 	case verb.HasParent() && (ctx.Err() != nil || errors.Is(err, context.Canceled)):
-		return stopped("stopped before the end of " + verb.CommandPath() + ", without a result")
+		return stoppedError("stopped before the end of " + verb.CommandPath() + ", without a result")
 	case !errors.Is(err, context.Canceled):
 		return err
 	}
@@ -147,7 +147,7 @@ func broken(ctx context.Context, verb *cobra.Command, err error) error {
 			lines = append(lines, line)
 		}
 	}
-	return stopped(strings.Join(lines, "\n"))
+	return stoppedError(strings.Join(lines, "\n"))
 }
 
 // noteStart makes every verb record that it has started: an error before that is a mistake on the command line.
@@ -166,9 +166,9 @@ func noteStart(cmd *cobra.Command, started *bool) {
 	}
 }
 
-// sweeping is what the verbs of sweeps need of this package.
-var sweeping = sweep.Program{
-	Open: openDevice, Stopped: func(said string) error { return stopped(said) }, Saves: saves.Store,
+// sweepProgram is what the verbs of sweeps need of this package.
+var sweepProgram = sweep.Program{
+	Open: openDevice, Stopped: func(said string) error { return stoppedError(said) }, Saves: savesOnInterrupt.Store,
 }
 
 // newRoot is the command tree, with a file for each verb.
@@ -192,13 +192,13 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), grading.Command(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
-		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command(), samples.Command())
+		compare.Command(), compare.Summarize(), sweep.Command(sweepProgram), sweep.Checkpoints(sweepProgram), watch.Command(), samples.Command())
 	open := func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
 		return openDevice(ctx)(name, threads)
 	}
 	root.AddCommand(handover.Commands(handover.Machine{Open: open})...)
-	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves, Open: open,
-		Stopped: func(what string) error { return stopped(what) }})...)
+	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &savesOnInterrupt, Open: open,
+		Stopped: func(what string) error { return stoppedError(what) }})...)
 	return root
 }
 

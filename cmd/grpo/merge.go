@@ -114,7 +114,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 
 // mergeWeights writes the merged model and compares its weights. beside is a folder for temporary files.
 func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
-	dir, note, err := f.inNumbers(ctx, beside)
+	dir, note, err := f.dequantised(ctx, beside)
 	if err != nil {
 		return 0, "", err
 	}
@@ -127,9 +127,9 @@ func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, be
 	return kept, note, nil
 }
 
-// inNumbers is a model that an adapter can be added to: a dequantised copy if it has four-bit weights, or had while the
+// dequantised is a model that an adapter can be added to: a dequantised copy if it has four-bit weights, or had while the
 // adapter was trained. beside is a folder for temporary files.
-func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note string, err error) {
+func (f *policyFlags) dequantised(ctx context.Context, beside string) (dir, note string, err error) {
 	quantised, err := nf4.IsModel(f.model)
 	if err != nil || !quantised && f.quantize == "none" {
 		return f.model, "", err

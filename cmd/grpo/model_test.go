@@ -284,6 +284,6 @@ func TestCompareMergedRefusesTheWrongModel(t *testing.T) {
 	base, adapted := [][]float32{{-1, -2}}, [][]float32{{-1.5, -2.5}}
 	require.NoError(t, compareMerged(base, adapted, [][]float32{{-1.51, -2.49}}))
 	require.Error(t, compareMerged(base, adapted, base), "the adapter was lost")
-	require.Error(t, compareMerged(base, adapted, [][]float32{{-3, -4}}), "garbage")
+	require.Error(t, compareMerged(base, adapted, [][]float32{{-3, -4}}), "unrelated scores are refused")
 	require.Error(t, compareMerged(base, adapted, [][]float32{{float32(math.NaN()), -2.5}}))
 }

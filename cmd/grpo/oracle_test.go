@@ -19,25 +19,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// oracle is a sandbox server that does not run programs: it answers at once, by a hash of the program, sometimes with what the embedded
-// problems expect. Tests of interruptions need runs, but no Python.
-type oracle struct {
+// fakeSandbox is a sandbox server that does not run programs: it answers at once, by a hash of the program, sometimes with what the
+// embedded problems expect. Tests of interruptions need runs, but no Python.
+type fakeSandbox struct {
 	*httptest.Server
 	asked atomic.Pointer[func()] // called at a request, before the answer; nil: nothing
 }
 
-func newOracle(t *testing.T) *oracle {
-	o := &oracle{}
+func newFakeSandbox(t *testing.T) *fakeSandbox {
+	o := &fakeSandbox{}
 	o.Server = httptest.NewServer(http.HandlerFunc(o.answer))
 	t.Cleanup(o.Close)
 	return o
 }
 
 // whenAsked sets the function that is called at every request.
-func (o *oracle) whenAsked(f func()) { o.asked.Store(&f) }
+func (o *fakeSandbox) whenAsked(f func()) { o.asked.Store(&f) }
 
-// expected are the expected outputs of the embedded problems, by input.
-var expected = sync.OnceValue(func() map[string][]string {
+// expectedOutputs are the expected outputs of the embedded problems, by input.
+var expectedOutputs = sync.OnceValue(func() map[string][]string {
 	train, heldOut, _ := tiny.Problems()
 	by := map[string][]string{}
 	for _, p := range append(train, heldOut...) {
@@ -52,13 +52,13 @@ var expected = sync.OnceValue(func() map[string][]string {
 // guess is a correct output of some problem with this input, in two of three cases.
 func guess(program, input []byte) string {
 	h := sha256.Sum256(append(program, input...))
-	if known := expected()[string(input)]; len(known) > 0 && h[0]%3 > 0 {
+	if known := expectedOutputs()[string(input)]; len(known) > 0 && h[0]%3 > 0 {
 		return known[int(h[1])%len(known)]
 	}
 	return "NO\n"
 }
 
-func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
+func (o *fakeSandbox) answer(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Files      map[string][]byte `json:"files"`
 		FetchFiles []string          `json:"fetch_files"`
@@ -81,18 +81,18 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // words are the arguments of a run of four steps, judged by this server.
-func (o *oracle) words(others ...string) []string {
-	words := set(small, "max_steps=4", "max_tokens=40", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
+func (o *fakeSandbox) words(others ...string) []string {
+	words := withSettings(small, "max_steps=4", "max_tokens=40", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
 		"sandbox=fusion", "sandbox_url="+o.URL, "deterministic=false")
-	return set(words, others...)
+	return withSettings(words, others...)
 }
 
 // finish runs to the end in this process, in a new or a given folder.
-func (o *oracle) finish(t *testing.T, folder string, others ...string) (files map[string]string, says string) {
+func (o *fakeSandbox) finish(t *testing.T, folder string, others ...string) (files map[string]string, says string) {
 	t.Helper()
 	_, says, code := shell(t, "", o.words(append(others, "run_dir="+filepath.Join(folder, "run"))...)...)
 	require.Zero(t, code, says)
-	return remains(t, folder), says
+	return runFiles(t, folder), says
 }
 
 // requireSameEnd compares the steps and the results of two runs, whichever checkpoints they saved on the way.

@@ -27,17 +27,17 @@ func TestTheCommandsOfThePages(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
-		for _, c := range append(inBlocks(t, page, string(text)), inSentences(string(text))...) {
+		for _, c := range append(blockCommands(t, page, string(text)), inSentences(string(text))...) {
 			where := fmt.Sprintf("%s: %s", page, strings.Join(c, " "))
 			switch {
 			case c[0] == "named" && c[1] == "grpo":
 				namesOnly(t, where, c[2:])
 			case c[0] == "grpo" || c[0] == "bin/grpo":
-				takes(t, where, c[1:])
+				requireAccepted(t, where, c[1:])
 			case len(c) > 2 && c[0] == "go" && c[1] == "run" && c[2] == "./cmd/grpo":
-				takes(t, where, c[3:])
+				requireAccepted(t, where, c[3:])
 			case c[0] == "make":
-				hasTarget(t, where, c[1:])
+				requireTargets(t, where, c[1:])
 			case len(c) > 1 && c[0] == "go" && c[1] == "test":
 				findsTests(t, where, c[2:])
 			default:
@@ -62,7 +62,7 @@ func TestCommandsThatCannotBeTyped(t *testing.T) {
 	} {
 		words, err := doctest.Words(line)
 		require.NoError(t, err)
-		err = typed(words[0][1:])
+		err = parseCommand(words[0][1:])
 		if says == "" {
 			require.NoError(t, err, line)
 			continue
@@ -82,8 +82,8 @@ func pages(t *testing.T) []string {
 // quoted matches text between backticks.
 var quoted = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
 
-// inBlocks are the commands in a page's code blocks.
-func inBlocks(t *testing.T, path, text string) (commands [][]string) {
+// blockCommands are the commands in a page's code blocks.
+func blockCommands(t *testing.T, path, text string) (commands [][]string) {
 	page, err := doctest.Parse(text)
 	require.NoError(t, err, path)
 	for _, c := range page.Commands {
@@ -111,12 +111,12 @@ func inSentences(page string) (commands [][]string) {
 	return commands
 }
 
-// takes requires that the program accepts a command line.
-func takes(t *testing.T, where string, words []string) {
+// requireAccepted requires that the program accepts a command line.
+func requireAccepted(t *testing.T, where string, words []string) {
 	if strings.Contains(strings.Join(words, " "), "…") {
 		return // a placeholder, not a command
 	}
-	assert.NoError(t, typed(words), where)
+	assert.NoError(t, parseCommand(words), where)
 }
 
 // namesOnly requires that the quoted verb and flags exist.
@@ -133,8 +133,8 @@ func namesOnly(t *testing.T, where string, words []string) {
 	}
 }
 
-// typed parses a command line as far as that is possible without executing it.
-func typed(words []string) error {
+// parseCommand parses a command line as far as that is possible without executing it.
+func parseCommand(words []string) error {
 	root := newRoot()
 	verb, rest, err := root.Find(words)
 	if err != nil {
@@ -160,7 +160,7 @@ func resolves(verb *cobra.Command, words []string) error {
 	return err
 }
 
-func hasTarget(t *testing.T, where string, words []string) {
+func requireTargets(t *testing.T, where string, words []string) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)
 	for _, w := range words {

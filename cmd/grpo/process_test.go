@@ -83,7 +83,7 @@ func (p *process) kill(t *testing.T) int {
 	require.NoError(t, p.Process.Kill())
 	p.Wait()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		left := slices.DeleteFunc(slices.Clone(family), func(r relative) bool { return !r.alive() })
+		left := slices.DeleteFunc(slices.Clone(family), func(r processIdentity) bool { return !r.alive() })
 		if len(left) == 0 {
 			return len(family)
 		}
@@ -91,38 +91,38 @@ func (p *process) kill(t *testing.T) int {
 	}
 }
 
-// relative is a process, identified by number and start time, since numbers are reused.
-type relative struct {
+// processIdentity is a process, identified by number and start time, since numbers are reused.
+type processIdentity struct {
 	pid    int
 	parent int
 	born   string
 }
 
-// looked reads the state of a process from /proc.
-func looked(pid int) (r relative, alive bool) {
+// readProcess reads the state of a process from /proc.
+func readProcess(pid int) (r processIdentity, alive bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return r, false
 	}
 	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // fields from the third on
 	parent, err := strconv.Atoi(words[1])
-	return relative{pid, parent, words[19]}, err == nil && words[0] != "Z"
+	return processIdentity{pid, parent, words[19]}, err == nil && words[0] != "Z"
 }
 
-func (r relative) alive() bool {
-	now, alive := looked(r.pid)
+func (r processIdentity) alive() bool {
+	now, alive := readProcess(r.pid)
 	return alive && now.born == r.born
 }
 
 // descendants are the processes started by a process, and by those, and so on.
-func descendants(t *testing.T, pid int) (family []relative) {
+func descendants(t *testing.T, pid int) (family []processIdentity) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	require.NoError(t, err)
-	children := map[int][]relative{}
+	children := map[int][]processIdentity{}
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if r, alive := looked(pid); alive {
+			if r, alive := readProcess(pid); alive {
 				children[r.parent] = append(children[r.parent], r)
 			}
 		}
@@ -152,7 +152,7 @@ func (p *process) spent(t *testing.T) time.Duration {
 // waitFor waits until so is true; false means that the process ended before.
 func (p *process) waitFor(so func() bool) bool {
 	for !so() {
-		if _, alive := looked(p.Process.Pid); !alive {
+		if _, alive := readProcess(p.Process.Pid); !alive {
 			return false
 		}
 		time.Sleep(time.Millisecond)

@@ -19,16 +19,16 @@ var small = []string{"--preset", "tiny_smoke", "--quiet", "threads=1", "prompts_
 	"max_tests=2", "eval_problems=4", "eval_every=3", "max_steps=6", "save_every=1", "keep_last=3", "warmup_steps=0",
 	"max_sequences=16"}
 
-// finish runs to the end.
-func finish(t *testing.T, folder string, words ...string) map[string]string {
+// runToEnd runs to the end.
+func runToEnd(t *testing.T, folder string, words ...string) map[string]string {
 	t.Helper()
 	code, says := start(t, folder, words...).end(t)
 	require.Zero(t, code, says)
-	return remains(t, folder)
+	return runFiles(t, folder)
 }
 
-// set returns arguments with other values for some keys.
-func set(words []string, others ...string) []string {
+// withSettings returns arguments with other values for some keys.
+func withSettings(words []string, others ...string) []string {
 	key := func(word string) string { before, _, _ := strings.Cut(word, "="); return before }
 	kept := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 		return slices.ContainsFunc(others, func(o string) bool { return key(o) == key(w) })
@@ -36,11 +36,11 @@ func set(words []string, others ...string) []string {
 	return append(kept, others...)
 }
 
-// clocked matches the times in a line of rollouts.
-var clocked = regexp.MustCompile(`,"(cpu_ms":[0-9.e+-]+|cached":true)`)
+// rolloutTimes matches the times in a line of rollouts.
+var rolloutTimes = regexp.MustCompile(`,"(cpu_ms":[0-9.e+-]+|cached":true)`)
 
-// remains are the files of a run, with the content of those that do not depend on the clock.
-func remains(t *testing.T, folder string) map[string]string {
+// runFiles are the files of a run, with the content of those that do not depend on the clock.
+func runFiles(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	dir := filepath.Join(folder, "run")
@@ -58,16 +58,16 @@ func remains(t *testing.T, folder string) map[string]string {
 		}
 		text, err := os.ReadFile(path)
 		if filepath.Base(name) == "state.json" {
-			text = timeless(t, text)
+			text = stateWithoutClock(t, text)
 		}
-		files[name] = string(clocked.ReplaceAll(text, nil))
+		files[name] = string(rolloutTimes.ReplaceAll(text, nil))
 		return err
 	}))
 	return files
 }
 
-// timeless is the state of a checkpoint without values that depend on the clock.
-func timeless(t *testing.T, text []byte) []byte {
+// stateWithoutClock is the state of a checkpoint without values that depend on the clock.
+func stateWithoutClock(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var s map[string]any
 	require.NoError(t, json.Unmarshal(text, &s))

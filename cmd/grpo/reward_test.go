@@ -37,7 +37,7 @@ func completionsFor(t *testing.T, pairs ...[2]string) string {
 func fenced(code string) string { return "Here it is.\n\n```python\n" + code + "\n```\n" }
 
 func TestReward(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	path := namedTasks(t)
 	completions := completionsFor(t,
@@ -79,7 +79,7 @@ func withoutTime(t *testing.T, out string) (lines []string) {
 }
 
 func TestRewardFile(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	path := namedTasks(t)
 	file := filepath.Join(t.TempDir(), "length.py")
@@ -99,7 +99,7 @@ func TestRewardFile(t *testing.T) {
 
 // A problem whose checker cannot be used is refused, and the others are scored.
 func TestACheckerThatCannotBeUsedIsRefused(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	path := write(t, filepath.Join(t.TempDir(), "p.jsonl"), `{"id":"good","prompt":"a","tests":[{"stdin":"","stdout":"1"}]}`+"\n"+
 		`{"id":"bad","prompt":"b","checker":"def chekc(i, o, e): pass","tests":[{"stdin":"","stdout":"1"}]}`+"\n")
@@ -112,7 +112,7 @@ func TestACheckerThatCannotBeUsedIsRefused(t *testing.T) {
 }
 
 func TestRewardRefuses(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	path := namedTasks(t)
 	for message, args := range map[string][]string{

@@ -80,7 +80,7 @@ func TestSampleAndScoreVerbsAgree(t *testing.T) {
 }
 
 func TestSampleVerbSpeaksTheModelsFormat(t *testing.T) {
-	dir := spoiled(t, "qwen3-tied", func(dir string) {
+	dir := damagedModel(t, "qwen3-tied", func(dir string) {
 		small := filepath.Join("..", "..", "data", "tokenizer", "testdata", "small")
 		require.NoError(t, os.CopyFS(dir, os.DirFS(small)))
 	})
@@ -126,7 +126,7 @@ func TestBadSamplesAreRefusedInOneLine(t *testing.T) {
 // Prompts are rendered with the model's own template: the turns, the date, and the end of an answer.
 func TestSampleVerbRendersTheModelsTemplate(t *testing.T) {
 	const template = `{{ strftime_now('%Y') }}{% for m in messages %}<|im_start|>{{ m.content|trim }}<|im_end|>{% endfor %}`
-	dir := spoiled(t, "qwen3-tied", func(dir string) {
+	dir := damagedModel(t, "qwen3-tied", func(dir string) {
 		small := filepath.Join("..", "..", "data", "tokenizer", "testdata", "small")
 		require.NoError(t, os.CopyFS(dir, os.DirFS(small)))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644))

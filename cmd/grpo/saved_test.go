@@ -26,10 +26,10 @@ func embedded(t *testing.T, name string, from, n int) []string {
 	return strings.SplitAfter(string(text), "\n")[from : from+n]
 }
 
-// own is a finished run on its own problems, two of which are in both the training and the held-out data.
-func own(t *testing.T, words ...string) (dir, train, held string) {
+// runOnOwnProblems is a finished run on its own problems, two of which are in both the training and the held-out data.
+func runOnOwnProblems(t *testing.T, words ...string) (dir, train, held string) {
 	t.Helper()
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
 	train, held = filepath.Join(folder, "train.jsonl"), filepath.Join(folder, "held.jsonl")
@@ -49,7 +49,7 @@ func own(t *testing.T, words ...string) (dir, train, held string) {
 // eval gives the run's own results on the same problems, even if the training data is gone.
 func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	racing.Again(t)
-	dir, train, held := own(t)
+	dir, train, held := runOnOwnProblems(t)
 	all, err := jsonl.OfKind[grpo.Evaluation](filepath.Join(dir, "metrics.jsonl"), "evaluation")
 	require.NoError(t, err)
 	last := all[len(all)-1]
@@ -84,7 +84,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 // If a run has copies of its data, it is evaluated on them.
 func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 	racing.Again(t)
-	dir, train, held := own(t, "cache_dataset=true")
+	dir, train, held := runOnOwnProblems(t, "cache_dataset=true")
 	require.NoError(t, os.Remove(train))
 	require.NoError(t, os.Remove(held))
 	elsewhere := filepath.Join(t.TempDir(), "moved")
@@ -96,7 +96,7 @@ func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 // sample --run prompts as in training: the tokens of the prompt are those on record, and the run's settings apply unless overridden.
 func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	racing.Again(t)
-	dir, train, _ := own(t, `stop=["\n"]`)
+	dir, train, _ := runOnOwnProblems(t, `stop=["\n"]`)
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
 	var task struct{ Prompt string }
@@ -142,7 +142,7 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 // A run without a chat format is sampled without one.
 func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 	racing.Again(t)
-	dir, _, _ := own(t, "renderer=plain", "answer_match=exact")
+	dir, _, _ := runOnOwnProblems(t, "renderer=plain", "answer_match=exact")
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
 	prompt, err := json.Marshal(tokenLine{recorded[0].Prompt})
@@ -171,7 +171,7 @@ func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 // A checkpoint that was removed is reported as such by every verb.
 func TestPrunedCheckpointsAreNamed(t *testing.T) {
 	racing.Again(t)
-	dir, _, _ := own(t)
+	dir, _, _ := runOnOwnProblems(t)
 	const pruned, never = "step 2 was pruned (keep_last=2, keep_best=0); there are 3, 4", "step 9 has no checkpoint; there are 3, 4"
 	whole := filepath.Join(dir, "checkpoints", "step_000003")
 	for line, says := range map[string]string{
@@ -210,7 +210,7 @@ func narrowPositions(t *testing.T, positions int) (dir string, wording string) {
 // If a prompt leaves fewer positions than max_tokens, the completion ends there, and is counted; a prompt that leaves none is left out,
 // and counted.
 func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	task := func(id, more string) string {
 		return `{"id":"` + id + `","prompt":"Read an integer x. Print x plus 1.` + more + `","tests":[{"stdin":"2\n","stdout":"3\n"}]}` + "\n"
@@ -237,7 +237,7 @@ func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
 
 // An adapter that does not fit is refused before the model's weights are read.
 func TestAdaptersAreCheckedFirst(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	tasks(t)
 	model, wording := narrowPositions(t, 2048)
 	run := filepath.Join(t.TempDir(), "run")

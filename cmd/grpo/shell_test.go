@@ -37,8 +37,8 @@ func readJSONFile(t *testing.T, v any, path string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
-// noCells says why no sandbox can be used here, or nil.
-var noCells = sync.OnceValue(func() error {
+// sandboxError says why no sandbox can be used here, or nil.
+var sandboxError = sync.OnceValue(func() error {
 	if _, err := exec.LookPath("python3"); err != nil {
 		return badinput.Errorf("there is no python3 to run programs with")
 	}
@@ -49,18 +49,18 @@ var noCells = sync.OnceValue(func() error {
 	return err
 })
 
-// needsCells skips a test if no sandbox can be used.
-func needsCells(t *testing.T) {
+// needsSandbox skips a test if no sandbox can be used.
+func needsSandbox(t *testing.T) {
 	t.Helper()
-	if err := noCells(); badinput.Is(err) {
+	if err := sandboxError(); badinput.Is(err) {
 		t.Skip(err)
 	} else {
 		require.NoError(t, err)
 	}
 }
 
-// spoiled is a copy of a golden model, damaged by edit.
-func spoiled(t *testing.T, name string, edit func(dir string)) string {
+// damagedModel is a copy of a golden model, damaged by edit.
+func damagedModel(t *testing.T, name string, edit func(dir string)) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(golden(name))))

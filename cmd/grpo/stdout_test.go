@@ -86,7 +86,7 @@ func TestNobodyReadsWhatAnExportSays(t *testing.T) {
 
 // If the reader of a run's output goes away, it trains and saves to the end, and reports that output is missing.
 func TestNobodyReadsTheOutput(t *testing.T) {
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	want, _ := o.finish(t, t.TempDir())
@@ -102,5 +102,5 @@ func TestNobodyReadsTheOutput(t *testing.T) {
 	code, says := p.end(t)
 	require.Equal(t, exitFailed, code, says)
 	require.Contains(t, says, "standard output: write /dev/stdout: "+syscall.EPIPE.Error())
-	requireSameEnd(t, want, remains(t, folder))
+	requireSameEnd(t, want, runFiles(t, folder))
 }

@@ -23,14 +23,14 @@ func TestSweepsEndAlike(t *testing.T) {
 		t.Skip("processes are looked for in /proc")
 	}
 	words := append([]string{"sweep", "--preset", "tiny_smoke", "--dir", "sweep"},
-		settingsOnly(newOracle(t).words("max_steps=1", "eval_every=1"))...)
+		settingsOnly(newFakeSandbox(t).words("max_steps=1", "eval_every=1"))...)
 	kills := []string{"learning_rate=1e-3,seed=1", "learning_rate=2e-3,seed=0"}
 	words = append(words, "learning_rate=1e-3,2e-3", "seed=0..1")
 	if racing.Detected {
 		words, kills = words[:len(words)-1], []string{"learning_rate=1e-3"}
 	}
 	if os.Getenv("GRPO_SWEEPS") != "" {
-		needsCells(t)
+		needsSandbox(t)
 		words = []string{"sweep", "--preset", "tiny_smoke", "--dir", "sweep", "learning_rate=1e-3,2e-3,4e-3", "seed=0..2", "max_steps=3",
 			"save_every=1", "eval_every=1", "eval_problems=16", "prompts_per_step=4", "eval_samples=2", "eval_k=2"}
 		kills = []string{"learning_rate=1e-3,seed=1", "learning_rate=2e-3,seed=2", "learning_rate=4e-3,seed=2"}
@@ -56,7 +56,7 @@ func TestSweepsEndAlike(t *testing.T) {
 		require.True(t, p.waitFor(func() bool {
 			text, err := os.ReadFile(filepath.Join(folder, "sweep", "runs", name, "metrics.jsonl"))
 			return err == nil && len(text) > 0
-		}), "it ended before")
+		}), "the sweep ended before its run had a line of metrics")
 		out, errs, code := shell(t, "", "sweep", "--dir", filepath.Join(folder, "sweep"))
 		requireBadInput(t, out, errs, code, "makes the runs of "+filepath.Join(folder, "sweep"), "wait until it is done")
 		require.Positive(t, p.kill(t), "the run's process must end with its parent")
@@ -123,7 +123,7 @@ func TestASweepOutlivesItsReader(t *testing.T) {
 	require.NoError(t, reader.Close())
 	folder := t.TempDir()
 	words := append([]string{"sweep", "--preset", "tiny_smoke", "--dir", "sweep"},
-		settingsOnly(newOracle(t).words("max_steps=1", "eval_every=-1"))...)
+		settingsOnly(newFakeSandbox(t).words("max_steps=1", "eval_every=-1"))...)
 	cmd := exec.Command(exe, append(words, "seed=0..1")...)
 	cmd.Stdout = writer
 	p := startCommand(t, folder, cmd)

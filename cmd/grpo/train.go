@@ -141,7 +141,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	}
 	limit := t.Settings().MaxSteps
 	nothing := limit >= 0 && t.StepsDone() >= limit
-	saves.Store(true)
+	savesOnInterrupt.Store(true)
 	err := t.Run(ctx)
 	show.End()
 	if err == nil && nothing && !talk { // a script needs to know, too
@@ -149,7 +149,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	}
 	if errors.Is(err, context.Canceled) {
 		said, saved := t.Stopped()
-		if err = stopped(said); !saved {
+		if err = stoppedError(said); !saved {
 			return err // there is no run to look at
 		}
 	}
@@ -160,11 +160,11 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	return err
 }
 
-// stopped is the error of an interrupted run.
-type stopped string
+// stoppedError is the error of an interrupted run.
+type stoppedError string
 
-func (s stopped) Error() string { return string(s) }
-func (s stopped) Unwrap() error { return context.Canceled }
+func (s stoppedError) Error() string { return string(s) }
+func (s stoppedError) Unwrap() error { return context.Canceled }
 
 // printOutcome prints the end of a run: held-out results before and after, and what changed.
 func printOutcome(out io.Writer, trainer *grpo.Trainer) {

@@ -19,7 +19,7 @@ import (
 
 // Each mistake on a command line is reported in one line, and nothing is written.
 func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "file"), "")
 	other := filepath.Join(dir, "other")
@@ -76,15 +76,15 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// misfit is a reason to refuse to resume a run: a change to its directory, with its undoing, or arguments, and the message.
-type misfit struct {
+// resumeRefusal is a reason to refuse to resume a run: a change to its directory, with its undoing, or arguments, and the message.
+type resumeRefusal struct {
 	spoil func(t *testing.T, run string) (mend func())
 	words []string
 	says  []string
 }
 
-// held starts a process that trains in the run.
-func held(t *testing.T, run string) (mend func()) {
+// lockRun starts a process that trains in the run.
+func lockRun(t *testing.T, run string) (mend func()) {
 	f, err := os.Open(run)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
@@ -120,10 +120,10 @@ func editedSettings(t *testing.T, run string) func() {
 	return func() { write(t, path, string(was)) }
 }
 
-// misfits are those of a run of four steps with a checkpoint every second, and of a model with one layer less.
-func misfits(run, narrow string) map[string]misfit {
+// resumeRefusals are those of a run of four steps with a checkpoint every second, and of a model with one layer less.
+func resumeRefusals(run, narrow string) map[string]resumeRefusal {
 	checkpoint := filepath.Join(run, "checkpoints", "step_000004")
-	return map[string]misfit{
+	return map[string]resumeRefusal{
 		"another model": {nil, []string{"model=" + narrow}, []string{"model: tiny → " + narrow, "allow_change=model "}},
 		"other problems": {nil, []string{"data=" + narrow, "eval_every=-1"}, []string{"data: tiny → ", "test_data: tiny → ",
 			"allow_change=data,test_data "}},
@@ -143,7 +143,7 @@ func misfits(run, narrow string) map[string]misfit {
 		"settings edited":    {editedSettings, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to continue without it"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
-		"trained in already": {held, nil, []string{"run_dir", "another process is training in " + run}},
+		"trained in already": {lockRun, nil, []string{"run_dir", "another process is training in " + run}},
 	}
 }
 
@@ -183,17 +183,17 @@ func dropLayer(t *testing.T, path, layer string) {
 // A run that cannot be resumed as requested is left unchanged.
 func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")
 	want, _ := o.finish(t, folder)
-	for name, c := range misfits(run, narrowed(t)) {
+	for name, c := range resumeRefusals(run, narrowed(t)) {
 		t.Run(name, func(t *testing.T) {
 			mend := func() {}
 			if c.spoil != nil {
 				mend = c.spoil(t, run)
 			}
-			out, errs, code := shell(t, "", set(o.words("run_dir="+run), c.words...)...)
+			out, errs, code := shell(t, "", withSettings(o.words("run_dir="+run), c.words...)...)
 			requireBadInput(t, out, errs, code, c.says...)
 			mend()
 		})
@@ -209,7 +209,7 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 // Control characters in the name of a run's directory are escaped, and the name stays on one line, in all output.
 func TestADirectoryOfControlCharacters(t *testing.T) {
 	racing.Again(t)
-	o := newOracle(t)
+	o := newFakeSandbox(t)
 	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
 	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "--quiet" })
@@ -221,7 +221,7 @@ func TestADirectoryOfControlCharacters(t *testing.T) {
 		require.NotContains(t, out+errs, "\x1b")
 		require.NotContains(t, out+errs, "b\nc")
 		if how != "a new run" {
-			words = set(words, "max_steps=2")
+			words = withSettings(words, "max_steps=2")
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(run, "logs.log"))

@@ -150,9 +150,9 @@ func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
 	return r, nil
 }
 
-// proved maps the SHA-256 of templates to the renderer that is tested to give the same text and tokens: the published
+// provedTemplates maps the SHA-256 of templates to the renderer that is tested to give the same text and tokens: the published
 // template of Qwen3, and Template.
-var proved = map[string]string{
+var provedTemplates = map[string]string{
 	"87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "qwen3",
 	hash(Template): "qwen3_instruct",
 }
@@ -161,7 +161,7 @@ func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 
 // ForModel returns the renderer of the chat template of a tokenizer.
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
-	switch name, ok := proved[hash(tok.ChatTemplate())]; {
+	switch name, ok := provedTemplates[hash(tok.ChatTemplate())]; {
 	case tok.ChatTemplate() == "" && len(tok.Templates()) > 0:
 		return nil, badinput.Errorf("the model has the chat templates %s, and none named default; copy one of them to "+
 			"chat_template.jinja, or choose a renderer by name: %s, %s", strings.Join(tok.Templates(), ", "), plain, strings.Join(Names(), ", "))

@@ -106,7 +106,7 @@ func checkProved(t *testing.T, qwen3 string) {
 		if name == "qwen3_instruct" {
 			template, tools = Template, nil
 		}
-		if known := proved[hash(template)]; known != strings.TrimSuffix(name, "_disable_thinking") {
+		if known := provedTemplates[hash(template)]; known != strings.TrimSuffix(name, "_disable_thinking") {
 			t.Errorf("the template of %s is known as %q", name, known)
 		}
 		hand, own := renderer(t, name, tok), interpreted(t, name, tok, template)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// grown are the text of a conversation as its sequence grows, and as its template renders it at the end.
-func grown(t *testing.T, r *Renderer, turns [][]Message, tools []Tool) (grown, written string) {
+// growSequence are the text of a conversation as its sequence grows, and as its template renders it at the end.
+func growSequence(t *testing.T, r *Renderer, turns [][]Message, tools []Tool) (grown, written string) {
 	t.Helper()
 	before := turns[0]
 	sequence, _ := mustRender(t, r.Prompt, before, tools)
@@ -55,11 +55,11 @@ func checkGrowth(t *testing.T, r *Renderer, faithful bool) {
 	_, _, noTools := r.Continue([]Message{user("a")}, true, tool)
 	rnd := rand.New(rand.NewPCG(11, 0))
 	for range 20 {
-		turns := [][]Message{{user("x" + nasty[rnd.IntN(len(nasty))])}}
+		turns := [][]Message{{user("x" + tricky[rnd.IntN(len(tricky))])}}
 		for range 1 + rnd.IntN(4) {
-			turn := []Message{answer("y" + nasty[rnd.IntN(len(nasty))] + "z"), user(nasty[rnd.IntN(len(nasty))] + "x")}
+			turn := []Message{answer("y" + tricky[rnd.IntN(len(tricky))] + "z"), user(tricky[rnd.IntN(len(tricky))] + "x")}
 			for noTools == nil && rnd.IntN(2) == 0 {
-				turn = slices.Insert(turn, 1, Message{Role: roleTool, Content: nasty[rnd.IntN(len(nasty))], ToolCallID: "call00001"})
+				turn = slices.Insert(turn, 1, Message{Role: roleTool, Content: tricky[rnd.IntN(len(tricky))], ToolCallID: "call00001"})
 			}
 			if len(turn) > 2 && rnd.IntN(2) == 0 {
 				turn = turn[:len(turn)-1] // only tools
@@ -70,7 +70,7 @@ func checkGrowth(t *testing.T, r *Renderer, faithful bool) {
 		if noTools == nil {
 			tools = []Tool{runTool}[:rnd.IntN(2)]
 		}
-		if got, want := grown(t, r, turns, tools); faithful && got != want && !rewritten(turns) {
+		if got, want := growSequence(t, r, turns, tools); faithful && got != want && !rewritten(turns) {
 			t.Fatalf("%+v:\n got %q\nwant %q", turns, got, want)
 		}
 	}
@@ -93,13 +93,13 @@ func TestConversationsGrow(t *testing.T) {
 // Thoughts that a template would drop later stay in the sequence, as they were drawn.
 func TestThoughtsStayInAGrowingConversation(t *testing.T) {
 	r := renderer(t, "qwen3", small(t))
-	got, want := grown(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), user("c")}}, nil)
+	got, want := growSequence(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), user("c")}}, nil)
 	const end = "<|im_end|>\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
 	if head := "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"; got != head+"<think>\nhm\n</think>\n\nb"+end || want != head+"b"+end {
 		t.Errorf("grown %q, written %q", got, want)
 	}
 	// Nor does the template drop them before the next message of a user.
-	got, want = grown(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), {Role: roleTool, Content: "1"}}}, nil)
+	got, want = growSequence(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), {Role: roleTool, Content: "1"}}}, nil)
 	if got != want {
 		t.Errorf("grown %q, written %q", got, want)
 	}

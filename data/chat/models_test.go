@@ -234,7 +234,7 @@ func checkTurns(t *testing.T, r *Renderer) {
 	for range 20 {
 		messages := []Message{}
 		for i := range 2 + rnd.IntN(5) {
-			content := "x" + nasty[rnd.IntN(len(nasty))] + nasty[rnd.IntN(len(nasty))]
+			content := "x" + tricky[rnd.IntN(len(tricky))] + tricky[rnd.IntN(len(tricky))]
 			messages = append(messages, Message{Role: []string{"user", "assistant"}[i%2], Content: content})
 		}
 		whole, _ := mustRender(t, r.Conversation, messages, nil)

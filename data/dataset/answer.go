@@ -46,7 +46,7 @@ func (r *row) answerTest() ([]looseTest, error) {
 		t.Regex = &text
 	case match.JSONSchema:
 		if t.JSONSchema, err = jsonCell(cell); err == nil && !json.Valid(t.JSONSchema) {
-			err = refuse(BadExpected, `"answer": found %s, expected a JSON schema`, clip(text))
+			err = refuse(BadExpected, `"answer": found %s, expected a JSON schema`, quoteShort(text))
 		}
 		if err == nil {
 			err = noRepeatedKeys("answer", cell, t.JSONSchema)
@@ -70,7 +70,7 @@ func (r *row) matchCell() (match.By, error) {
 	if by := match.By(s); slices.Contains(match.Names(), by) {
 		return by, nil
 	}
-	return "", refuse(BadField, `"match": found %s, expected %s`, clip(s), matchNames)
+	return "", refuse(BadField, `"match": found %s, expected %s`, quoteShort(s), matchNames)
 }
 
 // answer makes the typed test of an answer that is matched, and checks that the expected answer compiles.

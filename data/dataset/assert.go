@@ -13,7 +13,7 @@ func (t *looseTest) assertion(out data.Test) (data.Test, error) {
 	}
 	for _, name := range t.Calls {
 		if !identifier(name) {
-			return out, refuse(NoFunction, `"calls": found %s, expected names of Python functions`, clip(name))
+			return out, refuse(NoFunction, `"calls": found %s, expected names of Python functions`, quoteShort(name))
 		}
 	}
 	out.Assert, out.Setup, out.Given, out.Calls = t.Assert, t.Setup, t.Given, t.Calls
@@ -23,7 +23,7 @@ func (t *looseTest) assertion(out data.Test) (data.Test, error) {
 // settleAssert checks the row against its tests: the row or each test must name what the test calls.
 func (r *row) settleAssert(p *data.Problem, tests []data.Test) error {
 	if p.FuncName != "" && !identifier(p.FuncName) {
-		return refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name"`, clip(p.FuncName))
+		return refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name"`, quoteShort(p.FuncName))
 	}
 	for i := range tests {
 		if p.FuncName == "" && len(tests[i].Calls) == 0 {

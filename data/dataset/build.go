@@ -95,7 +95,7 @@ func unchanged(ctx context.Context, files []File) error {
 type job struct {
 	row     *row
 	refusal error // by the reader
-	problem *normal
+	problem *normalised
 	err     error
 	done    chan struct{} // closed once problem and err are set
 }
@@ -241,7 +241,7 @@ func (w *writer) close() {
 }
 
 // add stores a problem, or records the refusal if err is one.
-func (w *writer) add(r *row, n *normal, err error) error {
+func (w *writer) add(r *row, n *normalised, err error) error {
 	for _, column := range r.others {
 		w.manifest.Unread[column]++
 		if near := w.resembled(r, column); near != "" {

@@ -146,7 +146,7 @@ func newSeen() seen {
 }
 
 // add refuses an id that an earlier row has, and the same problem under another id.
-func (s seen) add(n *normal, where string) error {
+func (s seen) add(n *normalised, where string) error {
 	if first, twice := s.ids[n.problem.ID]; twice {
 		return refuse(Duplicate, "the id %q is used by %s already", n.problem.ID, first)
 	}

@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// normal is a problem in normal form: what the store keeps.
-type normal struct {
+// normalised is a problem in normal form: what the store keeps.
+type normalised struct {
 	problem data.Problem
 	light   []byte            // the problem as JSON, without its tests
 	tests   []byte            // the tests as a JSON array
@@ -35,7 +35,7 @@ type normal struct {
 }
 
 // writeTo writes the whole problem as one line of the normal form, without the line feed.
-func (n *normal) writeTo(w io.Writer) error {
+func (n *normalised) writeTo(w io.Writer) error {
 	for _, part := range [][]byte{n.light[:len(n.light)-1], []byte(`,"tests":`), n.tests, []byte("}")} {
 		if _, err := w.Write(part); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (n *normal) writeTo(w io.Writer) error {
 }
 
 // normalise turns a row into a problem, or returns a *Refused that says why it cannot.
-func normalise(r *row) (*normal, error) {
+func normalise(r *row) (*normalised, error) {
 	if err := r.split(); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func normalise(r *row) (*normal, error) {
 		return nil, err
 	}
 	p.NumTests = len(tests)
-	n := &normal{problem: p}
+	n := &normalised{problem: p}
 	if n.tests, err = data.EncodeTests(tests); err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (r *row) checkKind(found data.Kind) error {
 	}
 	var said data.Kind
 	if err := said.UnmarshalText([]byte(s)); err != nil {
-		return refuse(BadField, `"kind": found %s, expected "stdin", "call", "answer" or "assert"`, clip(s))
+		return refuse(BadField, `"kind": found %s, expected "stdin", "call", "answer" or "assert"`, quoteShort(s))
 	}
 	if said != found {
 		return refuse(BadTests, `"kind" says %s, but the tests are of kind %s`, said, found)

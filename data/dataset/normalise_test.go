@@ -102,11 +102,11 @@ var shapes = []struct{ name, row, want string }{
 	},
 }
 
-func normaliseLine(line string) (*normal, error) {
+func normaliseLine(line string) (*normalised, error) {
 	return normalise(&row{source: "src", line: []byte(line)})
 }
 
-func lineOf(n *normal) string {
+func lineOf(n *normalised) string {
 	var b strings.Builder
 	n.writeTo(&b)
 	return b.String()

@@ -162,7 +162,7 @@ func (r *row) numberCell(name string) (float64, error) {
 		if x, err := strconv.ParseFloat(string(v), 64); err == nil && x >= 0 {
 			return x, nil
 		}
-		return 0, refuse(BadField, "%q: found %s, expected a number of at least 0", name, clip(string(v)))
+		return 0, refuse(BadField, "%q: found %s, expected a number of at least 0", name, quoteShort(string(v)))
 	default:
 		return 0, refuse(BadField, "%q: found a string, expected a number of at least 0", name)
 	}
@@ -268,15 +268,15 @@ func kindOfJSON(raw json.RawMessage) string {
 	return "a number"
 }
 
-func present(raw json.RawMessage) bool { return raw != nil && raw[0] != 'n' }
+func isValue(raw json.RawMessage) bool { return raw != nil && raw[0] != 'n' }
 
 func oneElement(raw json.RawMessage) bool {
 	var list []json.RawMessage
 	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1
 }
 
-// clip quotes a text and shortens it for a message of one line.
-func clip(s string) string {
+// quoteShort quotes a text and shortens it for a message of one line.
+func quoteShort(s string) string {
 	if len(s) <= 40 {
 		return strconv.Quote(s)
 	}

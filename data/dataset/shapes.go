@@ -159,7 +159,7 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 	if declared == "" {
 		declared = t.TestType
 	} else if t.TestType != "" && t.TestType != t.Type {
-		return 0, refuse(BadTests, `"type" says %s, but "testtype" says %s`, clip(t.Type), clip(t.TestType))
+		return 0, refuse(BadTests, `"type" says %s, but "testtype" says %s`, quoteShort(t.Type), quoteShort(t.TestType))
 	}
 	switch declared {
 	case "stdin", "stdin_stdout":
@@ -168,14 +168,14 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 		return data.Call, nil
 	case "":
 	default:
-		return 0, refuse(BadTests, `found type %s, expected "stdin", "stdin_stdout", "functional" or "function_call"`, clip(declared))
+		return 0, refuse(BadTests, `found type %s, expected "stdin", "stdin_stdout", "functional" or "function_call"`, quoteShort(declared))
 	}
 	switch {
 	case t.FnName != "" || names.row != "":
 		return data.Call, nil
 	case names.metadata != "":
 		return 0, refuse(BadTests,
-			`the metadata names the function %s, but the test does not say whether to call it: expected "testtype"`, clip(names.metadata))
+			`the metadata names the function %s, but the test does not say whether to call it: expected "testtype"`, quoteShort(names.metadata))
 	}
 	return data.Stdin, nil
 }
@@ -189,18 +189,18 @@ func (t *looseTest) own() bool {
 
 func (t *looseTest) ownKind() (data.Kind, error) {
 	stdin, call := t.Stdin != nil && t.Stdout != nil, t.Args != nil && t.Returns != nil
-	anyStdin, anyCall := t.Stdin != nil || t.Stdout != nil, t.Args != nil || present(t.Returns)
+	anyStdin, anyCall := t.Stdin != nil || t.Stdout != nil, t.Args != nil || isValue(t.Returns)
 	_, matches := t.Match()
 	switch {
-	case t.Assert != "" && matches == 0 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
+	case t.Assert != "" && matches == 0 && !anyStdin && !anyCall && !t.UnwrapOK && !isValue(t.Input) && !isValue(t.Output):
 		return data.Assert, nil
 	case t.Assert != "":
 		return 0, refuse(BadTests, `a test with "assert" may have "setup", "given" and "calls", and no other keys`)
-	case matches == 1 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
+	case matches == 1 && !anyStdin && !anyCall && !t.UnwrapOK && !isValue(t.Input) && !isValue(t.Output):
 		return data.Answer, nil
 	case matches > 0:
 		return 0, refuse(BadTests, `expected only one of "exact", "regex", "json_schema" and "math", and no keys of programs beside it`)
-	case present(t.Input) || present(t.Output):
+	case isValue(t.Input) || isValue(t.Output):
 	case stdin && !anyCall && !t.UnwrapOK:
 		return data.Stdin, nil
 	case call && !anyStdin:
@@ -228,7 +228,7 @@ func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
 	if t.Args != nil {
 		out.Args, out.Returns, out.UnwrapOK = *t.Args, t.Returns, t.UnwrapOK
 		if out.UnwrapOK && !oneElement(out.Returns) {
-			return out, refuse(BadExpected, `"unwrap_ok": found %s in "returns", expected a list of one element`, clip(string(out.Returns)))
+			return out, refuse(BadExpected, `"unwrap_ok": found %s in "returns", expected a list of one element`, quoteShort(string(out.Returns)))
 		}
 		return out, nil
 	}
@@ -288,7 +288,7 @@ func callText(input, output json.RawMessage) (args []json.RawMessage, returns js
 		for i, line := range strings.Split(in, "\n") {
 			arg, err := jsonCell(line)
 			if err != nil || !json.Valid(arg) {
-				return nil, nil, refuse(BadArguments, `"input": line %d: found %s, expected one JSON value`, i+1, clip(line))
+				return nil, nil, refuse(BadArguments, `"input": line %d: found %s, expected one JSON value`, i+1, quoteShort(line))
 			}
 			args = append(args, arg)
 		}
@@ -299,7 +299,7 @@ func callText(input, output json.RawMessage) (args []json.RawMessage, returns js
 	}
 	out := unquote(output)
 	if returns, err = jsonCell(out); err != nil || !json.Valid(returns) {
-		return nil, nil, refuse(BadExpected, `"output": found %s, expected one JSON value`, clip(out))
+		return nil, nil, refuse(BadExpected, `"output": found %s, expected one JSON value`, quoteShort(out))
 	}
 	return args, returns, nil
 }
@@ -316,7 +316,7 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 	for i := range tests {
 		t := tests[i].function()
 		if t != "" && name != "" && t != name {
-			return "", refuse(NoFunction, "tests[%d] calls %s, others call %s", i, clip(t), clip(name))
+			return "", refuse(NoFunction, "tests[%d] calls %s, others call %s", i, quoteShort(t), quoteShort(name))
 		}
 		if name == "" {
 			name = t
@@ -326,7 +326,7 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 		return "", refuse(NoFunction, `the name of the function is missing; expected "fn_name", or "func_name" in the metadata`)
 	}
 	if !identifier(name) {
-		return "", refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name" or "func_name"`, clip(name))
+		return "", refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name" or "func_name"`, quoteShort(name))
 	}
 	return name, nil
 }
@@ -334,7 +334,7 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 // function is the function name that the test itself gives, or "".
 func (t *looseTest) function() string {
 	var meta rowMetadata
-	if t.FnName == "" && present(t.Metadata) {
+	if t.FnName == "" && isValue(t.Metadata) {
 		_ = json.Unmarshal(t.Metadata, &meta) // metadata of another shape has no function name
 	}
 	return t.FnName + meta.FuncName

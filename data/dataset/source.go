@@ -84,12 +84,12 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	return locateHub(ctx, source, opt)
 }
 
-// packed maps extensions of compressed files to the command that unpacks them.
-var packed = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz -dk", ".bz2": "bzip2 -dk", ".zip": "unzip"}
+// unpackCommands maps extensions of compressed files to the command that unpacks them.
+var unpackCommands = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz -dk", ".bz2": "bzip2 -dk", ".zip": "unzip"}
 
 // checkIsRows refuses a file that has no rows. A pipe is refused too: rows are read twice, and opening it again would block.
 func checkIsRows(source string, info fs.FileInfo) error {
-	switch unpack := packed[path.Ext(source)]; {
+	switch unpack := unpackCommands[path.Ext(source)]; {
 	case !info.Mode().IsRegular():
 		return errors.New("found a pipe or a device, which cannot be read twice; write the rows to a file, such as rows.jsonl, and use that")
 	case unpack != "":
@@ -204,7 +204,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 	if wanted != "all" && (len(splits) > 1 || !splits[""]) {
 		if names = slices.DeleteFunc(names, func(n string) bool { return splitOf(n) != wanted }); len(names) == 0 {
 			delete(splits, "")
-			return nil, badinput.Errorf("%s: no split %q; it has %s", opt.call(source), wanted, keys(splits))
+			return nil, badinput.Errorf("%s: no split %q; it has %s", opt.call(source), wanted, joinKeys(splits))
 		}
 	}
 	if len(opt.Collections) > 0 {
@@ -214,7 +214,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 		}
 		for _, c := range opt.Collections {
 			if !have[c] {
-				return nil, badinput.Errorf("%s: no collection %q in split %q; it has %s", opt.call(source), c, wanted, keys(have))
+				return nil, badinput.Errorf("%s: no collection %q in split %q; it has %s", opt.call(source), c, wanted, joinKeys(have))
 			}
 		}
 		names = slices.DeleteFunc(names, func(n string) bool {
@@ -272,7 +272,7 @@ func checkShards(called string, names []string) error {
 	return nil
 }
 
-func keys(set map[string]bool) string {
+func joinKeys(set map[string]bool) string {
 	var list []string
 	for k := range set {
 		list = append(list, k)

@@ -37,7 +37,7 @@ func TestFolders(t *testing.T) {
 	whole := dir
 	dir = filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(whole, dir))
-	require.Equal(t, []string{"lcbv5", "taco", "taco"}, sources(Options{}), "of a link to the folder")
+	require.Equal(t, []string{"lcbv5", "taco", "taco"}, sources(Options{}), "a link to the folder is followed")
 	dir = whole
 
 	for _, c := range []struct {

@@ -212,7 +212,7 @@ func (s *Set) readPart(ctx context.Context, offset, length int64, crc uint32, bu
 func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 	h := sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
-	var n normal
+	var n normalised
 	var err error
 	for i := range s.problems {
 		if n.tests, err = s.readPayload(ctx, i, n.tests); err != nil {

@@ -80,7 +80,7 @@ func TestLimitOfMemoryIsGivenBack(t *testing.T) {
 	first := limitMemory()
 	second := limitMemory()
 	first()
-	require.Less(t, debug.SetMemoryLimit(-1), before, "one is still being read")
+	require.Less(t, debug.SetMemoryLimit(-1), before, "the limit stays while another set is read")
 	second()
 	require.Equal(t, before, debug.SetMemoryLimit(-1))
 }
@@ -89,7 +89,7 @@ func TestCopyOutlivesItsSource(t *testing.T) {
 	path, to := write(t, t.TempDir(), "mix.jsonl", allShapes()), filepath.Join(t.TempDir(), "dataset")
 	set := open(t, path, Options{})
 	require.NoError(t, set.CopyTo(ctx, to))
-	require.NoError(t, set.CopyTo(ctx, to), "twice is once")
+	require.NoError(t, set.CopyTo(ctx, to), "a second copy changes nothing")
 	require.NoError(t, os.RemoveAll(set.Dir()))
 	require.NoError(t, os.Remove(path))
 	kept, err := OpenStore(to)

@@ -53,7 +53,7 @@ func decodeTests(name string, raw json.RawMessage, to *[]looseTest) (unread []st
 // unreadKeys lists the distinct unknown keys of tests, as "tests[].key". A null counts as absent. raw must be a valid list
 // of tests.
 func unreadKeys(raw json.RawMessage) []string {
-	var each []map[string]isThere
+	var each []map[string]notNull
 	if json.Unmarshal(raw, &each) != nil {
 		return nil
 	}
@@ -68,11 +68,11 @@ func unreadKeys(raw json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(unread))
 }
 
-// isThere records whether a JSON value is not null, without decoding it.
-type isThere bool
+// notNull records whether a JSON value is not null, without decoding it.
+type notNull bool
 
 // UnmarshalJSON looks at the first byte only.
-func (t *isThere) UnmarshalJSON(raw []byte) error {
+func (t *notNull) UnmarshalJSON(raw []byte) error {
 	*t = raw[0] != 'n'
 	return nil
 }

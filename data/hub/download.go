@@ -110,7 +110,7 @@ func (d *download) head(ctx context.Context) error {
 			return err
 		}
 	}
-	etag := either(resp.Header.Get("X-Linked-Etag"), resp.Header.Get("ETag"))
+	etag := orElse(resp.Header.Get("X-Linked-Etag"), resp.Header.Get("ETag"))
 	d.etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 	if d.etag == "" || !filepath.IsLocal(d.etag) || strings.ContainsAny(d.etag, `/\`) {
 		return fmt.Errorf("the Hub at %s named no usable ETag (%q)", d.client.Endpoint, etag)
@@ -171,7 +171,7 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 // transfer appends the content after offset, and returns the new size. A silent connection counts as
 // broken.
 func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (int64, error) {
-	ctx, silence, end := d.client.silence(ctx)
+	ctx, silence, end := d.client.stallTimer(ctx)
 	defer end()
 
 	header := http.Header{}
@@ -180,7 +180,7 @@ func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (i
 	}
 	resp, err := d.client.do(ctx, http.MethodGet, d.address, header)
 	if err != nil {
-		return offset, stalled(ctx, err)
+		return offset, stallError(ctx, err)
 	}
 	defer resp.Body.Close()
 	switch {
@@ -224,14 +224,14 @@ func (d *download) copy(ctx context.Context, part *os.File, offset int64, body i
 			return offset, nil
 		}
 		if err != nil {
-			return offset, stalled(ctx, transient{err: err})
+			return offset, stallError(ctx, transient{err: err})
 		}
 	}
 }
 
 var errStalled = errors.New("the transfer stalled")
 
-func stalled(ctx context.Context, err error) error {
+func stallError(ctx context.Context, err error) error {
 	if context.Cause(ctx) == errStalled {
 		return transient{err: errStalled}
 	}

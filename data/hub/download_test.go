@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// cut answers a transfer with its first n bytes and closes the connection.
-func cut(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
+// cutTransfer answers a transfer with its first n bytes and closes the connection.
+func cutTransfer(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") {
 			return false
@@ -45,7 +45,7 @@ func cut(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
 func TestResumeAfterBrokenTransfers(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
-	h.setTrouble(cut(h, 40_000))
+	h.setTrouble(cutTransfer(h, 40_000))
 	got, err := fetch(c, large)
 	require.NoError(t, err)
 	require.Equal(t, h.large[large], got)
@@ -58,7 +58,7 @@ func TestResumeInAnotherProcess(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	h.setTrouble(cut(h, 100_000))
+	h.setTrouble(cutTransfer(h, 100_000))
 	ctx = WithProgress(ctx, func(p Progress) {
 		if p.Done == 100_000 {
 			cancel()
@@ -86,7 +86,7 @@ func TestServerThatCannotResume(t *testing.T) {
 			return false
 		}
 		if asked.Add(1) == 1 {
-			return cut(h, 1000)(w, r)
+			return cutTransfer(h, 1000)(w, r)
 		}
 		w.Write(h.large[large]) // 200, whatever Range says
 		return true
@@ -175,7 +175,7 @@ func TestADiskThatIsTooSmall(t *testing.T) {
 	require.Zero(t, h.count("GET /storage/"))
 
 	ctx, cancel := context.WithCancel(context.Background())
-	h.setTrouble(cut(h, 60_000))
+	h.setTrouble(cutTransfer(h, 60_000))
 	c.free = func(string) (int64, bool) { return 300_000, true }
 	ctx = WithProgress(ctx, func(p Progress) {
 		if p.Done == 60_000 {

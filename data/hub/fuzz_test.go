@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// answers is a Hub made of a function, without a network.
-type answers func(r *http.Request) *http.Response
+// roundTripFunc is a Hub made of a function, without a network.
+type roundTripFunc func(r *http.Request) *http.Response
 
-func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
+func (a roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
 func respond(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	if header == nil {
@@ -28,15 +28,15 @@ func respond(r *http.Request, status int, header http.Header, body []byte) *http
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}
 }
 
-func fuzzClient(t *testing.T, hub answers) *Client {
+func fuzzClient(t *testing.T, hub roundTripFunc) *Client {
 	c := New("https://hub.example", "", filepath.Join(t.TempDir(), "cache"))
 	c.http.Transport = hub
 	c.sleep = func(context.Context, time.Duration) error { return nil }
 	return c
 }
 
-// confined requires that only the cache is in its parent folder, which belongs to the test.
-func confined(t *testing.T, c *Client) {
+// requireOnlyCache requires that only the cache is in its parent folder, which belongs to the test.
+func requireOnlyCache(t *testing.T, c *Client) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(c.Cache))
 	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != filepath.Base(c.Cache) {
@@ -61,7 +61,7 @@ func FuzzListing(f *testing.F) {
 		}
 		c := fuzzClient(t, func(r *http.Request) *http.Response { return respond(r, status, nil, body) })
 		s, err := c.Snapshot(t.Context(), repo)
-		confined(t, c)
+		requireOnlyCache(t, c)
 		if err != nil {
 			if !strings.Contains(err.Error(), "o/d") || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("not a line that names the repository: %q", err)
@@ -116,7 +116,7 @@ func FuzzFile(f *testing.F) {
 			os.WriteFile(partly, had, 0o644) // a partial file of an earlier process; not every ETag is a valid name
 		}
 		path, err := s.Download(t.Context(), "f")
-		confined(t, c)
+		requireOnlyCache(t, c)
 		if err != nil {
 			if _, missing := os.Stat(filepath.Join(s.Dir(), "f")); missing == nil || !strings.Contains(err.Error(), "o/d") {
 				t.Fatalf("failed with %v, and the file is there: %v", err, missing == nil)

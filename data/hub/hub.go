@@ -79,16 +79,16 @@ func FromEnv() (*Client, error) {
 			return nil, badinput.Errorf("no folder for downloads: %w", err)
 		}
 	}
-	token := strings.TrimSpace(either(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")))
+	token := strings.TrimSpace(orElse(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")))
 	if token == "" {
-		text, err := os.ReadFile(either(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
+		text, err := os.ReadFile(orElse(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
 		if err != nil && !os.IsNotExist(err) {
 			return nil, badinput.Errorf("read the token: %w; or set HF_TOKEN", err)
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	c := New(either(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), token,
-		either(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub")))
+	c := New(orElse(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), token,
+		orElse(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub")))
 	if os.Getenv("HF_HUB_CACHE") == "" {
 		c.notice = notice
 	}
@@ -99,7 +99,7 @@ func FromEnv() (*Client, error) {
 	return c, nil
 }
 
-func either(s, or string) string {
+func orElse(s, or string) string {
 	if s != "" {
 		return s
 	}
@@ -167,14 +167,14 @@ func (c *Client) settle(ctx context.Context) (err error) {
 		if cache, why, err = cachedir.Or(c.Cache, filepath.Join("huggingface", "hub"), variable); err == nil && cache != c.Cache {
 			c.held, c.Cache = c.Cache, cache
 		}
-		notice.Warn(ctx, either(why, c.notice))
+		notice.Warn(ctx, orElse(why, c.notice))
 	})
 	return err
 }
 
 // Snapshot looks up the commit and the files of a repository. Offline it returns what the cache knows of the revision.
 func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
-	repo.Revision = either(repo.Revision, "main")
+	repo.Revision = orElse(repo.Revision, "main")
 	if !repoID.MatchString(repo.ID) || strings.Contains(repo.Revision, "..") {
 		return nil, badinput.Errorf("%q is not the name of a repository on the Hub (owner/name)", repo)
 	}

@@ -110,26 +110,26 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 
 // read returns the body of a response. A silent connection counts as broken.
 func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, error) {
-	ctx, silence, end := c.silence(ctx)
+	ctx, silence, end := c.stallTimer(ctx)
 	defer end()
 	resp, err := c.do(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, stalled(ctx, err)
+		return nil, stallError(ctx, err)
 	}
 	defer resp.Body.Close()
 	if err := c.check(resp, repo, ""); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(heard{resp.Body, silence, c.stall}, 256<<20))
+	text, err := io.ReadAll(io.LimitReader(watchedReader{resp.Body, silence, c.stall}, 256<<20))
 	if err != nil {
-		return nil, stalled(ctx, transient{err: err})
+		return nil, stallError(ctx, transient{err: err})
 	}
 	return text, nil
 }
 
-// silence returns a context that is cancelled when its timer expires, and the timer, which a transfer must reset as long as data
+// stallTimer returns a context that is cancelled when its timer expires, and the timer, which a transfer must reset as long as data
 // arrives. end stops it.
-func (c *Client) silence(ctx context.Context) (_ context.Context, silence *time.Timer, end func()) {
+func (c *Client) stallTimer(ctx context.Context) (_ context.Context, silence *time.Timer, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence = time.AfterFunc(c.stall, func() { cancel(errStalled) })
 	return ctx, silence, func() {
@@ -138,14 +138,14 @@ func (c *Client) silence(ctx context.Context) (_ context.Context, silence *time.
 	}
 }
 
-// heard resets the timer with each read.
-type heard struct {
+// watchedReader resets the timer with each read.
+type watchedReader struct {
 	io.Reader
 	silence *time.Timer
 	stall   time.Duration
 }
 
-func (h heard) Read(p []byte) (int, error) {
+func (h watchedReader) Read(p []byte) (int, error) {
 	h.silence.Reset(h.stall)
 	return h.Reader.Read(p)
 }

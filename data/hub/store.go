@@ -93,11 +93,11 @@ func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action
 		if err != nil {
 			return false, errChanged
 		}
-		ctx, silence, end := c.silence(ctx)
+		ctx, silence, end := c.stallTimer(ctx)
 		defer end()
-		resp, err := c.carry(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false, silence)
+		resp, err := c.sendOnce(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false, silence)
 		if err != nil {
-			return false, stalled(ctx, err)
+			return false, stallError(ctx, err)
 		}
 		defer resp.Body.Close()
 		tag = resp.Header.Get("ETag")
@@ -154,8 +154,8 @@ func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action,
 	return c.send(ctx, to.Href, lfsType, ask, nil, Repo{})
 }
 
-// carry sends a request; reading from its body resets the timer. The token goes only to the Hub itself.
-func (c *Client) carry(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool,
+// sendOnce sends a request; reading from its body resets the timer. The token goes only to the Hub itself.
+func (c *Client) sendOnce(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool,
 	silence *time.Timer) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Client) carry(ctx context.Context, method, address string, header http.
 	req.Body = struct {
 		io.Reader
 		io.Closer
-	}{heard{req.Body, silence, c.stall}, req.Body}
+	}{watchedReader{req.Body, silence, c.stall}, req.Body}
 	if req.ContentLength = size; size == 0 {
 		req.Body = http.NoBody
 	}

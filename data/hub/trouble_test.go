@@ -60,12 +60,12 @@ func TestACacheWithoutLinks(t *testing.T) {
 func TestADownloadThatGetsNowhere(t *testing.T) {
 	for says, answer := range map[string]func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool{
 		"damaged": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
-			return cut(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
+			return cutTransfer(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
 		},
 		"unexpected EOF": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
 			return func(w http.ResponseWriter, r *http.Request) bool {
 				r.Header.Del("Range")
-				return cut(h, []int{100_000, 200_000}[n%2])(w, r)
+				return cutTransfer(h, []int{100_000, 200_000}[n%2])(w, r)
 			}
 		},
 	} {
@@ -105,7 +105,7 @@ func TestAnswersThatStall(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(10 * time.Second):
-			t.Error("it waits on")
+			t.Error("the client did not give up within 10 seconds")
 		}
 		return true
 	}
@@ -149,7 +149,7 @@ func TestAPasswordInTheEndpoint(t *testing.T) {
 	})
 	_, err := fetch(c, large) // the storage refuses requests that have it
 	require.NoError(t, err)
-	require.Zero(t, asked.Load(), "requests without it")
+	require.Zero(t, asked.Load(), "requests to the Hub without the token")
 	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
 	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
 }

@@ -43,7 +43,7 @@ type Published struct {
 func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message string, files []Upload, say func(string)) (
 	*Published, error,
 ) {
-	repo.Revision = either(repo.Revision, "main")
+	repo.Revision = orElse(repo.Revision, "main")
 	if err := c.checkUpload(repo); err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		header["Accept"] = []string{lfsType}
 	}
 	return c.retry(ctx, func() (bool, error) {
-		ctx, silence, end := c.silence(ctx)
+		ctx, silence, end := c.stallTimer(ctx)
 		defer end()
-		resp, err := c.carry(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true, silence)
+		resp, err := c.sendOnce(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true, silence)
 		if err != nil {
-			return false, stalled(ctx, err)
+			return false, stallError(ctx, err)
 		}
 		defer resp.Body.Close()
 		for _, code := range fine {
@@ -201,9 +201,9 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		if answer == nil {
 			return false, nil
 		}
-		text, err := io.ReadAll(io.LimitReader(heard{resp.Body, silence, c.stall}, 16<<20))
+		text, err := io.ReadAll(io.LimitReader(watchedReader{resp.Body, silence, c.stall}, 16<<20))
 		if err != nil {
-			return false, stalled(ctx, transient{err: err})
+			return false, stallError(ctx, transient{err: err})
 		}
 		if err := json.Unmarshal(text, answer); err != nil {
 			return false, fmt.Errorf("the Hub at %s did not answer with JSON: %w", c.Endpoint, err)

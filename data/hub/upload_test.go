@@ -208,27 +208,27 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// counted is a file that counts the bytes read from it.
-type counted struct {
+// countFile is a file that counts the bytes read from it.
+type countFile struct {
 	*bytes.Reader
 	read *int
 }
 
-func (c counted) Read(p []byte) (int, error) {
+func (c countFile) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	*c.read += n
 	return n, err
 }
 
-func (c counted) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{c}) }
+func (c countFile) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{c}) }
 
-func (c counted) Close() error { return nil }
+func (c countFile) Close() error { return nil }
 
 // A file uploaded in parts is read as often as one in one piece, however many parts there are.
 func TestPartsAreReadOnce(t *testing.T) {
 	h, read, weights := newWritableHub(t), 0, bytesOf(10_000)
 	h.parts = 200
-	f := Upload{"adapter_model.safetensors", 10_000, func() (io.ReadCloser, error) { return counted{bytes.NewReader(weights), &read}, nil }}
+	f := Upload{"adapter_model.safetensors", 10_000, func() (io.ReadCloser, error) { return countFile{bytes.NewReader(weights), &read}, nil }}
 	if _, err := h.client().Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, true, "a message", []Upload{f}, nil); err != nil {
 		t.Fatal(err)
 	}

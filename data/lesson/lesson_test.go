@@ -34,8 +34,8 @@ func voice(t *testing.T, renderer string) *Voice {
 	return &Voice{Renderer: r, Tokenizer: tok, Most: 1 << 20}
 }
 
-// spoken are the sequences of a row, with the trained parts between « and ».
-func spoken(t *testing.T, v *Voice, text string) (all []string, cut bool) {
+// markedSequences are the sequences of a row, with the trained parts between « and ».
+func markedSequences(t *testing.T, v *Voice, text string) (all []string, cut bool) {
 	t.Helper()
 	c, err := ReadConversation(record(t, text))
 	require.NoError(t, err)
@@ -60,14 +60,14 @@ func TestSpans(t *testing.T) {
 	v := voice(t, "qwen3_instruct")
 	const first = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
 	const second = "\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
-	all, _ := spoken(t, v, twoTurns)
+	all, _ := markedSequences(t, v, twoTurns)
 	require.Equal(t, []string{first + "«b<|im_end|>»" + second + "«d<|im_end|>»"}, all)
 	v.LastTurn = true
-	all, _ = spoken(t, v, twoTurns)
+	all, _ = markedSequences(t, v, twoTurns)
 	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all)
-	all, _ = spoken(t, v, `{"prompt": "a", "completion": "b"}`)
+	all, _ = markedSequences(t, v, `{"prompt": "a", "completion": "b"}`)
 	require.Equal(t, []string{first + "«b<|im_end|>»"}, all)
-	all, _ = spoken(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+	all, _ = markedSequences(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 		{"role": "user", "content": "c"}],
 		"answer": "d"}`)
 	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "the prompt is not trained")
@@ -75,7 +75,7 @@ func TestSpans(t *testing.T) {
 
 // If a chat format drops old thoughts, each turn is trained as it was when it was the last.
 func TestTurnsThatAreRewritten(t *testing.T) {
-	all, _ := spoken(t, voice(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
+	all, _ := markedSequences(t, voice(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
 		{"role": "assistant", "content": "b", "reasoning_content": "x"}, {"role": "user", "content": "c"},
 		{"role": "assistant", "content": "d", "reasoning_content": "y"}]}`)
 	require.Len(t, all, 2)
@@ -102,7 +102,7 @@ func TestTurnsBeginWithATokenOfTheirOwn(t *testing.T) {
 func TestTools(t *testing.T) {
 	for _, tools := range []string{`[{"type": "function", "function": {"name": "f", "parameters": {}}}]`,
 		`"[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}]"`} {
-		all, _ := spoken(t, voice(t, "qwen3_instruct"), `{"tools": `+tools+`, "messages": [{"role": "user", "content": "a"},
+		all, _ := markedSequences(t, voice(t, "qwen3_instruct"), `{"tools": `+tools+`, "messages": [{"role": "user", "content": "a"},
 			{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]},
 			{"role": "tool", "content": "2"}, {"role": "assistant", "content": "d"}]}`)
 		require.Len(t, all, 1)
@@ -114,7 +114,7 @@ func TestTools(t *testing.T) {
 // A row that is too long is truncated, and reported so; one with nothing left to train is left out.
 func TestCut(t *testing.T) {
 	v := voice(t, "qwen3_instruct")
-	whole, cut := spoken(t, v, twoTurns)
+	whole, cut := markedSequences(t, v, twoTurns)
 	require.False(t, cut)
 	c, err := ReadConversation(record(t, twoTurns))
 	require.NoError(t, err)
@@ -122,11 +122,11 @@ func TestCut(t *testing.T) {
 	require.NoError(t, err)
 	end := sequences[0].Spans[0][1]
 	v.Most = end
-	short, cut := spoken(t, v, twoTurns)
+	short, cut := markedSequences(t, v, twoTurns)
 	require.True(t, cut)
 	require.True(t, strings.HasPrefix(whole[0], short[0]) && strings.HasSuffix(short[0], "»"))
 	v.Most = sequences[0].Spans[0][0]
-	none, cut := spoken(t, v, twoTurns)
+	none, cut := markedSequences(t, v, twoTurns)
 	require.True(t, cut)
 	require.Empty(t, none)
 }
@@ -177,7 +177,8 @@ func TestRefusals(t *testing.T) {
 	c, err := ReadConversation(record(t, `{"messages": [{"role": "user", "content": ["a"]}, {"role": "assistant", "content": "b"}]}`))
 	require.NoError(t, err)
 	_, _, err = voice(t, "qwen3").Sequences(c)
-	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON", "one count in all of it")
+	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON",
+		"messages are counted from 0 everywhere in the error")
 	c, err = ReadConversation(record(t, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ["b"]}]}`))
 	require.NoError(t, err)
 	_, _, err = voice(t, "qwen3").Sequences(c)

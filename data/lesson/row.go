@@ -81,7 +81,7 @@ func ReadPreference(r dataset.Record) (p Preference, err error) {
 			if err := c.prompt(r); err != nil {
 				return p, err
 			}
-			if n := c.Given; len(said) > n && same(said[:n], c.Messages) { // which some sets repeat
+			if n := c.Given; len(said) > n && sameMessages(said[:n], c.Messages) { // which some sets repeat
 				said = said[n:]
 			}
 		}
@@ -98,7 +98,7 @@ func ReadPreference(r dataset.Record) (p Preference, err error) {
 			return p, err
 		}
 	}
-	if same(p.Chosen.Messages, p.Rejected.Messages) {
+	if sameMessages(p.Chosen.Messages, p.Rejected.Messages) {
 		return p, badinput.Errorf("%s: chosen and rejected are the same", r.Where)
 	}
 	return p, nil
@@ -108,7 +108,7 @@ func ReadPreference(r dataset.Record) (p Preference, err error) {
 func (p *Preference) share() {
 	a, b := p.Chosen.Messages, p.Rejected.Messages
 	n := 0
-	for n < min(len(a), len(b)) && same(a[n:n+1], b[n:n+1]) {
+	for n < min(len(a), len(b)) && sameMessages(a[n:n+1], b[n:n+1]) {
 		n++
 	}
 	p.Chosen.Given, p.Rejected.Given = n, n
@@ -137,7 +137,7 @@ func Unread(r dataset.Record) bool {
 
 // check requires a turn to train on, and something before it.
 func (c *Conversation) check(name string) error {
-	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], assistants)
+	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], isAssistant)
 	switch {
 	case learned < 0:
 		return badinput.Errorf("%s: %s: no message of the assistant to learn from; found messages of %s", c.Where, name, c.roles())
@@ -161,7 +161,7 @@ func (c *Conversation) roles() string {
 	return strings.Join(all, ", ")
 }
 
-func assistants(m chat.Message) bool { return m.Role == "assistant" }
+func isAssistant(m chat.Message) bool { return m.Role == "assistant" }
 
 // answer is a text that the assistant says, or messages.
 func answer(r dataset.Record, name string) ([]chat.Message, error) {
@@ -186,9 +186,9 @@ func messages(r dataset.Record, name string) (all []chat.Message, err error) {
 			expected = "a list"
 		}
 		return nil, badinput.Errorf("%s: %s: found %s; expected %s of {\"role\": …, \"content\": …}", r.Where, name,
-			brief(r.Cells[name]), expected)
+			shortened(r.Cells[name]), expected)
 	}
-	if err := json.Unmarshal(tidy(raw), &all); err != nil {
+	if err := json.Unmarshal(dropNulls(raw), &all); err != nil {
 		return nil, badinput.Errorf("%s: %s: %w; expected a list of {\"role\": …, \"content\": …}", r.Where, name,
 			jsonl.Explain(err))
 	}
@@ -200,16 +200,16 @@ func messages(r dataset.Record, name string) (all []chat.Message, err error) {
 	return all, nil
 }
 
-// brief is the beginning of what was found.
-func brief(raw []byte) string {
+// shortened is the beginning of what was found.
+func shortened(raw []byte) string {
 	if len(raw) > 40 {
 		return string(bytes.ToValidUTF8(raw[:40], nil)) + "…"
 	}
 	return string(raw)
 }
 
-// tidy takes members out of messages that are null, as the rows of Parquet files have them.
-func tidy(raw json.RawMessage) json.RawMessage {
+// dropNulls takes members out of messages that are null, as the rows of Parquet files have them.
+func dropNulls(raw json.RawMessage) json.RawMessage {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		return raw // whoever reads it says why
@@ -273,8 +273,8 @@ func columns(r dataset.Record) string {
 	return "the columns " + strings.Join(names, ", ")
 }
 
-// same compares messages as they are written.
-func same(a, b []chat.Message) bool {
+// sameMessages compares messages as they are written.
+func sameMessages(a, b []chat.Message) bool {
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)

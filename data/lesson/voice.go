@@ -60,7 +60,7 @@ func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) 
 	}
 	var now Sequence
 	for i := c.Given; i < len(c.Messages); i++ {
-		if !assistants(c.Messages[i]) || v.LastTurn && slices.ContainsFunc(c.Messages[i+1:], assistants) {
+		if !isAssistant(c.Messages[i]) || v.LastTurn && slices.ContainsFunc(c.Messages[i+1:], isAssistant) {
 			continue
 		}
 		tokens, from, err := v.turn(c, i)

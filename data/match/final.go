@@ -25,9 +25,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// announced matches the words before an answer: "answer is", "answer:", or "answer" at the end of a line. It skips the line that opens
+// answerIntro matches the words before an answer: "answer is", "answer:", or "answer" at the end of a line. It skips the line that opens
 // a display formula (\[ or $$), which is not the answer itself.
-var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
+var answerIntro = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
 	`(?:(?:\\\[|\$\$)[ \t\r]*\n\s*)?`)
 
 // Final is the final answer of a text: the last \boxed{}, or the rest of the line after the last ####, or after the last "answer is" or
@@ -39,24 +39,24 @@ func Final(text string) (string, bool) {
 	if _, behind, ok := cutLast(text, "####"); ok {
 		line, _, _ := strings.Cut(behind, "\n")
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "**") {
-			line = plainly(line)
+			line = withoutEmphasis(line)
 		}
 		if line != "" {
 			return line, true
 		}
 	}
-	all := announced.FindAllStringIndex(text, -1)
+	all := answerIntro.FindAllStringIndex(text, -1)
 	for i := len(all) - 1; i >= 0; i-- { // the last that is followed by something
 		line, _, _ := strings.Cut(text[all[i][1]:], "\n")
-		if line = plainly(line); line != "" {
+		if line = withoutEmphasis(line); line != "" {
 			return line, true
 		}
 	}
 	return "", false
 }
 
-// plainly strips the asterisks of emphasis from a line, and its full stop.
-func plainly(line string) string {
+// withoutEmphasis strips the asterisks of emphasis from a line, and its full stop.
+func withoutEmphasis(line string) string {
 	line = strings.TrimRightFunc(line, func(r rune) bool { return r == '*' || r == '.' || unicode.IsSpace(r) })
 	return strings.TrimLeftFunc(line, func(r rune) bool { return r == '*' || unicode.IsSpace(r) })
 }
@@ -107,7 +107,7 @@ var nextSentence = regexp.MustCompile(`(?:\.\s+I hope|([^\pL\s.])\.\s+\p{Lu}).*$
 // firstSentence drops the sentences after a value: "42. I hope it is correct."
 func firstSentence(s string) string {
 	if first := nextSentence.ReplaceAllString(s, "$1"); first != s {
-		return plainly(first)
+		return withoutEmphasis(first)
 	}
 	return s
 }

@@ -71,7 +71,7 @@ func TestAnswers(t *testing.T) {
 		{JSONSchema, schema, `{"n": 3} and`, false, false},
 		{JSONSchema, schema, "```{\"n\": 3}```", true, true},
 	} {
-		judged(t, c.by, c.want, c.text, c.answered, c.right)
+		checkMatch(t, c.by, c.want, c.text, c.answered, c.right)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestDocuments(t *testing.T) {
 		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2024-02-29"`, true},
 		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2023-02-29"`, false},
 	} {
-		judged(t, JSONSchema, c.schema, c.text, true, c.right)
+		checkMatch(t, JSONSchema, c.schema, c.text, true, c.right)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestAnswersWithMoreThanAValue(t *testing.T) {
 		{Math, "18", "The answer is 18 minus.", true, false},
 		{Math, "72 clips", "The answer is 72 chips.", true, false},
 	} {
-		judged(t, c.by, c.want, c.text, c.answered, c.right)
+		checkMatch(t, c.by, c.want, c.text, c.answered, c.right)
 	}
 }
 
@@ -162,11 +162,11 @@ func TestAnswersAsModelsSetThem(t *testing.T) {
 		{Math, "42", "<think>a</think> \\boxed{41}? <think>no</think> It is 42", true},
 		{Exact, `\left\{1\right.`, `It is \boxed{\left\{1\right.} {so}`, true},
 	} {
-		judged(t, c.by, c.want, c.text, true, c.right)
+		checkMatch(t, c.by, c.want, c.text, true, c.right)
 	}
 }
 
-func judged(t *testing.T, by By, want, text string, answered, right bool) {
+func checkMatch(t *testing.T, by By, want, text string, answered, right bool) {
 	t.Helper()
 	m, err := New(by, want)
 	require.NoError(t, err)

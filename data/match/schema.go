@@ -45,10 +45,10 @@ func compile(text string) (*schema, error) {
 	if !countable(doc) {
 		return nil, errors.New("found a number with an exponent beyond 10000")
 	}
-	if _, err := compiled(doc, nil); err != nil { // checks by the whole metaschema; limited applies part of it
+	if _, err := compiled(doc, nil); err != nil { // checks by the whole metaschema; compileCounting applies part of it
 		return nil, explained(err)
 	}
-	return limited(doc)
+	return compileCounting(doc)
 }
 
 // explained is an error of the compiler in one line, without the compiler's own name for the schema.
@@ -79,7 +79,7 @@ func firstPlace(text string) string {
 // compiled compiles a schema; the vocabulary, if not nil, sees each subschema.
 func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
+	c.UseLoader(noDocuments{})
 	if steps != nil {
 		c.RegisterVocabulary(steps)
 		c.AssertVocabs()
@@ -90,17 +90,17 @@ func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error)
 	return c.Compile(name)
 }
 
-// nowhere is a loader that refuses every reference to another document.
-type nowhere struct{}
+// noDocuments is a loader that refuses every reference to another document.
+type noDocuments struct{}
 
 // Load implements jsonschema.URLLoader.
-func (nowhere) Load(url string) (any, error) {
+func (noDocuments) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s: other documents are not read; put the whole schema into one", url)
 }
 
-// limited compiles a schema that counts its steps. The library offers no bound, but it checks the format of a subschema before the rest:
-// each subschema gets a format that counts, and then checks its own.
-func limited(doc any) (s *schema, err error) {
+// compileCounting compiles a schema that counts its steps. The library offers no bound, but it checks the format of a subschema before the
+// rest: each subschema gets a format that counts, and then checks its own.
+func compileCounting(doc any) (s *schema, err error) {
 	s = &schema{}
 	parts := map[*jsonschema.Schema]bool{}
 	s.root, err = compiled(doc, &jsonschema.Vocabulary{

@@ -37,14 +37,14 @@ func Find(others, set []data.Problem) Report {
 	r := Report{Same: make([]int, len(set)), Near: make([]int, len(set)), Like: make([]float64, len(set))}
 	asked := map[[sha256.Size]byte]int{}
 	for i := range others {
-		k := task(&others[i])
+		k := taskHash(&others[i])
 		if _, there := asked[k]; !there {
 			asked[k] = i
 		}
 	}
 	for i := range set {
 		r.Same[i], r.Near[i] = -1, -1
-		if at, there := asked[task(&set[i])]; there {
+		if at, there := asked[taskHash(&set[i])]; there {
 			r.Same[i] = at
 		}
 	}
@@ -52,9 +52,9 @@ func Find(others, set []data.Problem) Report {
 	return r
 }
 
-// task is a hash of the words of the statement, ignoring the space between them, and of how the answer is called. The
+// taskHash is a hash of the words of the statement, ignoring the space between them, and of how the answer is called. The
 // tests are left out, because the same task has the same answers whatever tests check them.
-func task(p *data.Problem) [sha256.Size]byte {
+func taskHash(p *data.Problem) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", strings.Fields(p.Statement), strings.Fields(p.StarterCode), p.Kind, p.FuncName))
 }
 

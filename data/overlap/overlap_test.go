@@ -18,8 +18,8 @@ func problem(id, statement string) data.Problem {
 	return data.Problem{ID: id, Statement: statement, Kind: data.Stdin}
 }
 
-// drawn is a random statement of n words.
-func drawn(r *rand.Rand, n int) string {
+// randomStatement is a random statement of n words.
+func randomStatement(r *rand.Rand, n int) string {
 	words := make([]string, n)
 	for i := range words {
 		words[i] = fmt.Sprintf("w%d", r.IntN(5000))
@@ -29,10 +29,10 @@ func drawn(r *rand.Rand, n int) string {
 
 func TestIdsOnlyName(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	long := drawn(r, 80)
+	long := randomStatement(r, 80)
 	changed := strings.Fields(long)
 	changed[40] = "other"
-	half := strings.Join(append(strings.Fields(long)[:40:40], strings.Fields(drawn(r, 40))...), " ")
+	half := strings.Join(append(strings.Fields(long)[:40:40], strings.Fields(randomStatement(r, 40))...), " ")
 	other := problem("o", "Add.")
 	other.FuncName = "add"
 	others := []data.Problem{problem("0", "Print a + b."), problem("1", long), other}
@@ -58,7 +58,7 @@ func TestStarterCodeIsPartOfATask(t *testing.T) {
 
 // A statement of 30 words is compared by its runs of eight; of equally similar problems the first is reported.
 func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
-	words := strings.Fields(drawn(rand.New(rand.NewPCG(5, 6)), 30))
+	words := strings.Fields(randomStatement(rand.New(rand.NewPCG(5, 6)), 30))
 	asked := problem("x", strings.Join(words, " "))
 	words[2] = "other"
 	var others []data.Problem
@@ -76,7 +76,7 @@ func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
 
 // Words that hundreds of problems of the set share do not make a statement similar to any.
 func TestWordsOfHundredsTellNothing(t *testing.T) {
-	phrase := drawn(rand.New(rand.NewPCG(7, 8)), 40)
+	phrase := randomStatement(rand.New(rand.NewPCG(7, 8)), 40)
 	var set []data.Problem
 	for i := range 257 {
 		set = append(set, problem(fmt.Sprint(i), fmt.Sprint(phrase, " case ", i)))
@@ -101,7 +101,7 @@ func TestLargeSetsAreComparedInSeconds(t *testing.T) {
 	sets := [2][]data.Problem{}
 	for s := range sets {
 		for i := range []int{n, n / 10}[s] {
-			sets[s] = append(sets[s], problem(fmt.Sprint(i), drawn(r, 150)+" "+phrase))
+			sets[s] = append(sets[s], problem(fmt.Sprint(i), randomStatement(r, 150)+" "+phrase))
 		}
 	}
 	sets[1][77].Statement = sets[0][4711].Statement + " And one sentence more."

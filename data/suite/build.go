@@ -153,8 +153,8 @@ func (s *Suite) write(ctx context.Context, w io.Writer, o Options) error {
 	return cmp.Or(err, out.Flush())
 }
 
-// errEnough stops the reading of a set early.
-var errEnough = errors.New("enough")
+// errStopReading stops the reading of a set early.
+var errStopReading = errors.New("enough")
 
 // Each calls fn with every selected problem, in the order of the set. A row that cannot be read is an error.
 func (s *Suite) Each(ctx context.Context, o Options, fn func(Item) error) error {
@@ -179,11 +179,11 @@ func (s *Suite) Each(ctx context.Context, o Options, fn func(Item) error) error 
 			return err
 		}
 		if n == o.First {
-			return errEnough
+			return errStopReading
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStopReading) {
 		err = nil
 	}
 	return err
@@ -212,14 +212,14 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 			shots = append(shots, *item)
 		}
 		if apart && len(shots) == o.Shots {
-			return errEnough
+			return errStopReading
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStopReading) {
 		return nil, badinput.Errorf("--shots %d: %w; or type --shots 0 --style chat", o.Shots, err)
 	}
-	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(exampleOrder(a), exampleOrder(b)) })
 	if len(shots) < o.Shots {
 		return nil, badinput.Errorf("--shots %d: %s has only %d examples besides the problems; type --shots "+
 			"%d", o.Shots, source, len(shots), len(shots))
@@ -227,8 +227,8 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 	return shots[:o.Shots], nil
 }
 
-// rank sorts the examples that papers use first.
-func rank(p Item) int {
+// exampleOrder sorts the examples that papers use first.
+func exampleOrder(p Item) int {
 	for i, task := range exampleTasks {
 		if p.ID == fmt.Sprintf("%s/%d", nameMBPP, task) || p.ID == fmt.Sprintf("%s/%d", nameSanitized, task) {
 			return i

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hubOf is a Hub with one data set.
-func hubOf(t *testing.T, id string, files map[string]string) {
+// fakeHub is a Hub with one data set.
+func fakeHub(t *testing.T, id string, files map[string]string) {
 	t.Helper()
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func TestSetsOfTheHub(t *testing.T) {
 	} {
 		s, err := Find(c.suite)
 		require.NoError(t, err)
-		hubOf(t, s.Source, c.files)
+		fakeHub(t, s.Source, c.files)
 		c.o.CacheDir = t.TempDir()
 		b, err := s.Build(t.Context(), c.o)
 		require.NoError(t, err, c.suite)

@@ -24,7 +24,7 @@ func readHumanEval(r row, o Options) (*Item, error) {
 	if o.Style == Completion {
 		about.Prefix = prompt
 	}
-	test := assertTest{Setup: prompt, Given: before(prompt, entry), Assert: strings.TrimRight(r.text("test", true), " \n") +
+	test := assertTest{Setup: prompt, Given: codeAbove(prompt, entry), Assert: strings.TrimRight(r.text("test", true), " \n") +
 		"\n\ncheck(" + entry + ")\n"}
 	canonical := r.text("canonical_solution", false)
 	if *r.err != nil {
@@ -44,8 +44,8 @@ func readHumanEval(r row, o Options) (*Item, error) {
 	return item, err
 }
 
-// before is the part of the prompt above the requested function: imports, and helpers that an answer may omit.
-func before(prompt, entry string) string {
+// codeAbove is the part of the prompt above the requested function: imports, and helpers that an answer may omit.
+func codeAbove(prompt, entry string) string {
 	at := regexp.MustCompile(`(?m)^(async )?def `+regexp.QuoteMeta(entry)+`\b`).FindAllStringIndex(prompt, -1)
 	if at == nil {
 		return ""
@@ -55,8 +55,8 @@ func before(prompt, entry string) string {
 
 func fenced(code string) string { return "```python\n" + strings.TrimRight(code, "\n") + "\n```\n" }
 
-// ends are strings that show that a completion has left the function.
-var ends = []string{"\nclass ", "\ndef ", "\n#", "\n@", "\nif ", "\nprint(", "\n```", "\nassert ", "\nimport ", "\nfrom "}
+// functionEnds are strings that show that a completion has left the function.
+var functionEnds = []string{"\nclass ", "\ndef ", "\n#", "\n@", "\nif ", "\nprint(", "\n```", "\nassert ", "\nimport ", "\nfrom "}
 
 // Stops are the stop strings of completions.
 func (s *Suite) Stops() []string {
@@ -68,7 +68,7 @@ func (s *Suite) Stops() []string {
 	case nameGSM8K:
 		return []string{"\nQuestion:"}
 	}
-	return ends
+	return functionEnds
 }
 
 // Ended is a completion up to its first stop string.

@@ -45,7 +45,7 @@ func readMBPP(name string, r row, o Options) (*Item, error) {
 	tests, code := r.list("test_list"), r.text("code", false)
 	setup := strings.Join(append(r.list("test_imports"), r.text("test_setup_code", false)), "\n")
 	// The further assertions in challenge_test_list are left out, as in published results.
-	calls := called(code, strings.Join(append(slices.Clone(tests), setup), "\n"))
+	calls := definedNames(code, strings.Join(append(slices.Clone(tests), setup), "\n"))
 	text := r.text(statement, true)
 	switch {
 	case *r.err != nil:
@@ -78,9 +78,9 @@ var (
 	callee  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
 )
 
-// called lists the names that code defines and tests use, in the order of their use: functions before classes, because the task is to
+// definedNames lists the names that code defines and tests use, in the order of their use: functions before classes, because the task is to
 // write a function.
-func called(code, tests string) (names []string) {
+func definedNames(code, tests string) (names []string) {
 	var classes []string
 	has := map[string]string{}
 	for _, m := range defined.FindAllStringSubmatch(code, -1) {

@@ -72,7 +72,7 @@ func TestSeams(t *testing.T) {
 	for range 20 {
 		tok := charTokenizer(t, charFile(r, 5+r.IntN(60)))
 		if tok.bpe.seams == nil {
-			t.Fatal("no seams")
+			t.Fatal("the tokenizer has no seams")
 		}
 		for range 100 {
 			var text strings.Builder

@@ -116,17 +116,17 @@ const (
 func (a *Advisor) OnStep(s Step) (out []Advice) {
 	say := func(rule, finding, try string) {
 		if a.mayspeak(rule, s.Number) {
-			remedies, urgency := acted(rule, s)
+			remedies, urgency := remediesFor(rule, s)
 			out = append(out, Advice{Rule: rule, Finding: finding, Try: try, Remedies: remedies, Urgency: urgency})
 		}
 	}
 	a.Earned, a.Steps = a.Earned+s.Reward, a.Steps+1
 	wrong := a.onGrading(s, say)
-	if a.AllGood = next(a.AllGood, s.AllGood); a.AllGood >= patience {
+	if a.AllGood = countRun(a.AllGood, s.AllGood); a.AllGood >= patience {
 		say("all groups right", fmt.Sprintf("all completions were right in %d steps in a row", a.AllGood),
 			"evaluating, saving, and continuing with harder data")
 	}
-	if a.Idle = next(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
+	if a.Idle = countRun(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
 		!wrong && s.CheckerErrors == 0 && a.AllGood < patience {
 		how := map[Reward]string{Binary: " (reward=fraction)"}[s.Judge]
 		finding := fmt.Sprintf("in %d steps in a row all completions of each problem got the same reward: nothing was learned", a.Idle)
@@ -146,7 +146,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	if n := s.TimedOut; s.Completions > 0 && float64(n) > mostTimeouts*float64(s.Completions) {
 		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, s.Completions), "a larger reward_timeout, or easier problems")
 	}
-	if a.slow = next(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
+	if a.slow = countRun(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // it is about the machine: once is enough
 		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots if cores are idle, or fewer tests (max_tests)"
 		if s.Asks {
@@ -202,12 +202,12 @@ func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong 
 	}
 	if s.Judge == OwnReward {
 		a.Marked = a.Marked || s.Correct > 0
-		if a.Paid = next(a.Paid, s.Reward > 0 && !a.Marked); a.Paid >= patience && a.Said[unmarked] == 0 {
+		if a.Paid = countRun(a.Paid, s.Reward > 0 && !a.Marked); a.Paid >= patience && a.Said[unmarked] == 0 {
 			say(unmarked, "your own grader gives rewards, but has never marked a completion as correct: pass@1 stays 0 and means nothing",
 				"setting Components.Correct to 1 in the Score of right completions")
 		}
 	}
-	a.AllBad = next(a.AllBad, s.AllBad)
+	a.AllBad = countRun(a.AllBad, s.AllBad)
 	wrong = a.AllBad >= patience && s.Skipped == s.Groups && s.CheckerErrors == 0 && (s.Judge != OwnReward || a.Marked)
 	if wrong {
 		credit := map[Reward]string{Binary: "partial credit (reward=fraction), "}[s.Judge]
@@ -274,7 +274,7 @@ func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 		Try: "reading the best completions in rollouts.jsonl: do they exploit the reward? " + tests + ", or an earlier checkpoint (resume=DIR)"}}
 }
 
-func next(n int, again bool) int {
+func countRun(n int, again bool) int {
 	if again {
 		return n + 1
 	}

@@ -97,7 +97,7 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	require.Equal(t, []string{"policy hardly moves"}, still(1.0/30, as))
 	require.Empty(t, still(1, as))
 	require.Empty(t, still(1.0/30, func(s *Step) { s.Peak *= 3 }), "it warms up")
-	require.Empty(t, still(1.0/30, func(s *Step) { s.Correct = 0.95 }), "it knows how")
+	require.Empty(t, still(1.0/30, func(s *Step) { s.Correct = 0.95 }), "a policy that solves its problems need not move")
 	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a short trial run is not judged")
 	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
 }
@@ -120,7 +120,7 @@ func TestARateThatMovesNothingIsSeen(t *testing.T) {
 	require.Contains(t, a.OnStep(Step{Number: 99, Format: 0.5, Updated: true, KL: 1e-3})[0].Try, "a lower learning_rate")
 	a = Advisor{}
 	for step := range 9 {
-		require.Empty(t, a.OnStep(Step{Number: step + 1, Updated: true, Peak: 1, Steps: 150}), "its schedule is over")
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Updated: true, Peak: 1, Steps: 150}), "no advice after the end of a schedule")
 	}
 }
 
@@ -131,13 +131,13 @@ func TestARunWithoutAnEndIsToldThatItsScheduleIsOver(t *testing.T) {
 	said := a.OnStep(Step{Number: 2, Updated: true, Peak: 1, Steps: -1})
 	require.Equal(t, []string{"schedule is over"}, rules(said))
 	require.Empty(t, said[0].Remedies, "no other setting is suggested")
-	require.Empty(t, a.OnStep(Step{Number: 3, Updated: true, Peak: 1, Steps: -1}), "once is enough for a while")
+	require.Empty(t, a.OnStep(Step{Number: 3, Updated: true, Peak: 1, Steps: -1}), "the advice is not repeated at the next step")
 }
 
 // The pace of a run is measured at its full learning rate, and not in the first steps of an optimizer.
 func TestThePaceOfARun(t *testing.T) {
 	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}
-	require.InDelta(t, 2, s.Pace(), 1e-9, "200 steps of 0.01")
+	require.InDelta(t, 2, s.Pace(), 1e-9, "200 steps of 0.01 nats")
 	require.InDelta(t, 1.5, Enough(s.Pace()), 1e-9)
 	s.LearningRate = 0.25
 	require.InDelta(t, 8, s.Pace(), 1e-9, "it warms up")
@@ -323,18 +323,18 @@ func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 	}
 	var a Advisor
 	for step := range 2 * silence {
-		require.Empty(t, a.OnStep(Step{Number: step + 1, Reward: 1.5, Groups: 4}), "the settings' own reward")
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Reward: 1.5, Groups: 4}), "rewards on another scale get no advice")
 	}
 }
 
 // A jump halves the rate; after one of the first updates the new rate depends on how far it went, and the policy before it is the better
 // one.
 func TestAJumpOfTheFirstUpdates(t *testing.T) {
-	for updates, factor := range map[int]float64{3: calmer(0.2), 30: leastDown} {
+	for updates, factor := range map[int]float64{3: rateForGoalKL(0.2), 30: leastDown} {
 		var a Advisor
 		said := a.OnStep(Step{Number: updates, Updates: updates, Format: 0.9, Updated: true, KL: 0.2, LearningRate: 1e-3})
 		require.Equal(t, []string{"policy jumps"}, rules(said))
-		require.NotContains(t, said[0].Finding, "before", "there is no step before")
+		require.NotContains(t, said[0].Finding, "before", "the first step is not compared with one before")
 		require.Equal(t, []Remedy{{Setting: "learning_rate", Factor: factor}}, said[0].Remedies)
 		require.Equal(t, updates == 3, said[0].Urgency == Now)
 		require.Equal(t, updates == 3, strings.Contains(said[0].Try, "go back"), said[0].Try)

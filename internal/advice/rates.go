@@ -45,8 +45,8 @@ const (
 	fallsBy    = 0.1
 )
 
-// calmer is the factor for a rate, so that kl becomes about klGoal: kl is proportional to the square of the rate.
-func calmer(kl float64) float64 {
+// rateForGoalKL is the factor for a rate, so that kl becomes about klGoal: kl is proportional to the square of the rate.
+func rateForGoalKL(kl float64) float64 {
 	return min(max(math.Sqrt(klGoal/max(kl, klGoal)), mostDown), leastDown)
 }
 
@@ -78,7 +78,7 @@ func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*leastDown)
 	away := fmt.Sprintf("learning_rate=%.2g, or a lower temperature; and go back to the checkpoint before (resume=DIR)",
-		s.LearningRate*calmer(s.KL))
+		s.LearningRate*rateForGoalKL(s.KL))
 	switch {
 	case s.KL > klLeap:
 		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g: it is a different policy now", s.KL), away)
@@ -93,7 +93,7 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 		}
 		say("policy jumps", finding, try)
 	}
-	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
+	if a.Swings = countRun(a.Swings, a.swings(s.KL)); a.Swings >= patience {
 		say("policy swings", fmt.Sprintf("kl rose and fell in turn %d times in a row, and is %.3g now", a.Swings, s.KL), down)
 	}
 	if s.LearningRate == 0 && s.Peak > 0 && s.Steps < 1 { // a run with an end never gets there
@@ -101,13 +101,13 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 			"to stop it, or a larger scheduler_total_steps")
 	}
 	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor at the end of a schedule
-	if a.Still = next(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
+	if a.Still = countRun(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
 		finding := fmt.Sprintf("%d steps in a row moved the policy by about kl %.2g: all steps of the run change it by at most "+
 			"%.2g nats a token", a.Still, s.KL, s.pace())
 		if s.KL == 0 {
 			finding = fmt.Sprintf("%d updates in a row hardly changed the policy, and the last changed nothing", a.Still)
 		}
-		try := fmt.Sprintf("learning_rate=%.2g", s.LearningRate*livelier(s))
+		try := fmt.Sprintf("learning_rate=%.2g", s.LearningRate*rateToMove(s))
 		if s.LearningRate == 0 {
 			try = "a learning_rate above 0"
 		}
@@ -116,8 +116,10 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	a.LastKL = s.KL
 }
 
-// livelier is the factor for a rate with which the steps of a run add up to enough.
-func livelier(s Step) float64 { return min(max(enough/max(s.pace(), enough/mostUp), leastUp), mostUp) }
+// rateToMove is the factor for a rate with which the steps of a run add up to enough.
+func rateToMove(s Step) float64 {
+	return min(max(enough/max(s.pace(), enough/mostUp), leastUp), mostUp)
+}
 
 // unlessStill is what to try, unless the step did not move the policy: then any change is chance.
 func (s Step) unlessStill(try string) string {
@@ -146,17 +148,17 @@ func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
 	}
 }
 
-// acted are the remedies for a rule that a program can act on, the likeliest first.
-func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
+// remediesFor are the remedies for a rule that a program can act on, the likeliest first.
+func remediesFor(rule string, s Step) (remedies []Remedy, u Urgency) {
 	rate := func(factor float64) Remedy { return Remedy{Setting: "learning_rate", Factor: factor} }
 	half := rate(leastDown)
 	warmer, more := Remedy{Setting: "temperature", Factor: 1.2}, Remedy{Setting: "completions_per_prompt", Factor: 1.5}
 	switch rule {
 	case "policy leaps":
-		return []Remedy{rate(calmer(s.KL))}, Now
+		return []Remedy{rate(rateForGoalKL(s.KL))}, Now
 	case "policy jumps": // one large step says little about the rate; the score shows what it did
 		if s.Early() { // there are no other steps yet
-			return []Remedy{rate(calmer(s.KL))}, Now
+			return []Remedy{rate(rateForGoalKL(s.KL))}, Now
 		}
 		return []Remedy{half}, Soon
 	case "policy swings":
@@ -164,7 +166,7 @@ func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
 	case "score falls":
 		return []Remedy{half}, Soon
 	case "policy hardly moves":
-		return []Remedy{rate(livelier(s))}, Calm
+		return []Remedy{rate(rateToMove(s))}, Calm
 	case "format falls":
 		return []Remedy{{Setting: "format_coef", Factor: 2, Begin: 0.1}, half}, Soon
 	case "truncation":

@@ -17,8 +17,8 @@ import (
 // signals the end of a parent only to its own children, so the keeper kills the command's children, too.
 const keeperName = "grpo-keeper"
 
-// orphaned is the signal that the kernel sends the keeper when its parent ends.
-const orphaned = syscall.SIGUSR1
+// parentDied is the signal that the kernel sends the keeper when its parent ends.
+const parentDied = syscall.SIGUSR1
 
 // self is this binary, even if the file at its path was replaced.
 const self = "/proc/self/exe"
@@ -46,7 +46,7 @@ func keep(cmd *exec.Cmd) {
 			return
 		}
 	}
-	cmd.SysProcAttr.Pdeathsig = orphaned
+	cmd.SysProcAttr.Pdeathsig = parentDied
 	cmd.Args = append([]string{keeperName, strconv.Itoa(os.Getpid()), cmd.Path}, cmd.Args...)
 	cmd.Path = self
 }
@@ -57,7 +57,7 @@ func guard(parent int, path string, args []string) int {
 	const setChildSubreaper = 36
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // orphaned descendants become children of this process
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, orphaned, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(signals, parentDied, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if os.Getppid() != parent {
 		return 1
 	}
@@ -70,15 +70,15 @@ func guard(parent int, path string, args []string) int {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
 		f.Close() // only the command should hold these files
 	}
-	go heed(signals, parent, command)
+	go forwardSignals(signals, parent, command)
 	return reap(command)
 }
 
-// heed forwards signals to the command, and kills everything when the parent has ended. The signal of that also comes when just a
+// forwardSignals forwards signals to the command, and kills everything when the parent has ended. The signal of that also comes when just a
 // thread of the parent ends, so it checks.
-func heed(signals <-chan os.Signal, parent, command int) {
+func forwardSignals(signals <-chan os.Signal, parent, command int) {
 	for s := range signals {
-		if s != orphaned {
+		if s != parentDied {
 			_ = syscall.Kill(command, s.(syscall.Signal))
 			continue
 		}

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// gone waits for the end of the processes whose ids are in the files.
-func gone(t *testing.T, files ...string) {
+// requireEnded waits for the end of the processes whose ids are in the files.
+func requireEnded(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		pid, err := os.ReadFile(file)
@@ -41,9 +41,9 @@ func gone(t *testing.T, files ...string) {
 	}
 }
 
-// family is a script that starts a child with a child, one that left its process group, and one whose parent has ended, and writes their
-// ids.
-func family(dir string) (script string, files []string) {
+// processTree is a script that starts a child with a child, one that left its process group, and one whose parent has ended, and writes
+// their ids.
+func processTree(dir string) (script string, files []string) {
 	for _, name := range []string{"self", "child", "grandchild", "away", "orphan"} {
 		files = append(files, filepath.Join(dir, name))
 	}
@@ -58,7 +58,7 @@ echo all
 
 // No process that a program has started outlives this process, however that ends.
 func TestKilled(t *testing.T) {
-	script, files := family(t.TempDir())
+	script, files := processTree(t.TempDir())
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "APART_TEST="+script+"exec sleep 300\n")
 	out, err := parent.StdoutPipe()
@@ -70,12 +70,12 @@ func TestKilled(t *testing.T) {
 	require.Equal(t, "all", lines.Text())
 	require.NoError(t, parent.Process.Signal(syscall.SIGKILL))
 	_ = parent.Wait()
-	gone(t, files...)
+	requireEnded(t, files...)
 }
 
 // When a program ends, the processes that it started end, too; it gets signals, and its exit is passed on.
 func TestEnds(t *testing.T) {
-	script, files := family(t.TempDir())
+	script, files := processTree(t.TempDir())
 	cmd := exec.Command("sh", "-c", script+"trap 'exit 7' TERM\necho ready\nwhile :; do sleep 0.01; done\n")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -84,14 +84,14 @@ func TestEnds(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "ready" {
 	}
-	require.NoError(t, cmd.Process.Signal(orphaned)) // as if by another thread of this process, which lives
+	require.NoError(t, cmd.Process.Signal(parentDied)) // as if by another thread of this process, which lives
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	rest, err := io.ReadAll(out)
 	require.NoError(t, err)
 	require.Empty(t, rest)
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 7, cmd.ProcessState.ExitCode())
-	gone(t, files...)
+	requireEnded(t, files...)
 }
 
 // A program that cannot be started gives an error.

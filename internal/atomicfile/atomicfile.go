@@ -42,7 +42,7 @@ func Unfinished(name, file string) bool {
 func Write(path string, fill func(io.Writer) error) error {
 	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
-		return of(path, "", "write", err)
+		return reword(path, "", "write", err)
 	}
 	return write(path, f, fill)
 }
@@ -68,16 +68,16 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 		buffers.Put(w)
 	}()
 	if err = fill(w); err != nil {
-		return of(path, f.Name(), "write", err)
+		return reword(path, f.Name(), "write", err)
 	}
 	if err = w.Flush(); err != nil {
-		return of(path, f.Name(), "write", err)
+		return reword(path, f.Name(), "write", err)
 	}
 	if err = f.Sync(); err != nil {
-		return of(path, f.Name(), "sync", err)
+		return reword(path, f.Name(), "sync", err)
 	}
 	if err = f.Close(); err != nil {
-		return of(path, f.Name(), "close", err)
+		return reword(path, f.Name(), "close", err)
 	}
 	if err = disk.Rename(f.Name(), path); err != nil {
 		if names := (*os.LinkError)(nil); errors.As(err, &names) {
@@ -88,8 +88,8 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	return SyncDir(filepath.Dir(path))
 }
 
-// of rewords an error about a temporary file to name the file that the user knows. temporary "" matches any path.
-func of(path, temporary, doing string, err error) error {
+// reword rewords an error about a temporary file to name the file that the user knows. temporary "" matches any path.
+func reword(path, temporary, doing string, err error) error {
 	at := (*fs.PathError)(nil)
 	if temporary == "" {
 		errors.As(err, &at)

@@ -14,16 +14,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// making comes between the name of the result and a number, in the name of a temporary folder.
-const making = ".making-"
+// tempInfix comes between the name of the result and a number, in the name of a temporary folder.
+const tempInfix = ".making-"
 
 // More is how many bytes the names of temporary files and folders are longer than that of the result, at most.
-const More = len("." + making + "4294967295")
+const More = len("." + tempInfix + "4294967295")
 
 // Beside makes a hidden temporary folder next to path; done removes it. A killed process leaves its folder, possibly with a whole
 // model in it: those that no process has locked are removed by the next call for the same path.
 func Beside(path string) (folder string, done func(), err error) {
-	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+making
+	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+tempInfix
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", nil, err
 	}
@@ -37,7 +37,7 @@ func Beside(path string) (folder string, done func(), err error) {
 		} else if err != nil {
 			return "", nil, err
 		}
-		lock, err := own(folder)
+		lock, err := lockNew(folder)
 		if err != nil {
 			return "", nil, errors.Join(err, os.Remove(folder))
 		}
@@ -61,7 +61,7 @@ func hidden(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+making)
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempInfix)
 }
 
 // writing finds an error about a path with that prefix.
@@ -85,9 +85,9 @@ func writing(err error, prefix string) *fs.PathError {
 	return nil
 }
 
-// own locks what was just made; nil if another process took it for abandoned and removes it.
-func own(made string) (*os.File, error) {
-	lock, refused, err := hold(made)
+// lockNew locks what was just made; nil if another process took it for abandoned and removes it.
+func lockNew(made string) (*os.File, error) {
+	lock, refused, err := lockFile(made)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -99,9 +99,9 @@ func own(made string) (*os.File, error) {
 	return lock, nil
 }
 
-// hold locks a file or folder until the process ends. refused is why the lock is not available: it is taken (syscall.EWOULDBLOCK), or
+// lockFile locks a file or folder until the process ends. refused is why the lock is not available: it is taken (syscall.EWOULDBLOCK), or
 // the file system has no locks.
-func hold(path string) (f *os.File, refused, err error) {
+func lockFile(path string) (f *os.File, refused, err error) {
 	if f, err = os.Open(path); err != nil {
 		return nil, nil, err
 	}
@@ -129,7 +129,7 @@ func sweepBeside(parent, prefix, suffix string) error {
 			continue
 		}
 		left := filepath.Join(parent, e.Name())
-		f, refused, err := hold(left)
+		f, refused, err := lockFile(left)
 		if err != nil {
 			continue // gone, or in use
 		}

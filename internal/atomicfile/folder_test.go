@@ -18,7 +18,7 @@ func TestAFolderThatIsALink(t *testing.T) {
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	require.NoError(t, os.Symlink(folder, link))
 	require.NoError(t, Folder(link, func(unfinished string) error {
-		require.Equal(t, filepath.Dir(folder), filepath.Dir(unfinished), "on the disk of the folder")
+		require.Equal(t, filepath.Dir(folder), filepath.Dir(unfinished), "the temporary folder is beside the link's target")
 		return os.WriteFile(filepath.Join(unfinished, "file"), nil, 0o644)
 	}))
 	require.FileExists(t, filepath.Join(folder, "file"))

@@ -16,19 +16,19 @@ func Result(path string, fill func(io.Writer) error) error {
 	path = Led(path)
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	if err := sweepBeside(parent, prefix, temporary); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
-		return of(path, "", "write", err)
+		return reword(path, "", "write", err)
 	}
 	for {
 		f, err := disk.CreateTemp(parent, prefix+"*"+temporary)
 		if err != nil {
-			return of(path, "", "write", err)
+			return reword(path, "", "write", err)
 		}
-		lock, err := own(f.Name())
+		lock, err := lockNew(f.Name())
 		if lock == nil {
 			f.Close()
 		}
 		if err != nil {
-			return of(path, "", "write", errors.Join(err, disk.Remove(f.Name())))
+			return reword(path, "", "write", errors.Join(err, disk.Remove(f.Name())))
 		}
 		if lock != nil {
 			defer lock.Close() // after the rename: until then the temporary file must be seen to be in use

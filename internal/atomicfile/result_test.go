@@ -27,7 +27,7 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	require.NoError(t, Result(path, func(w io.Writer) error {
 		require.Len(t, names(t, dir), len(kept), "only its own temporary file, and none that was left")
 		require.NoError(t, ResultBytes(path, []byte("of another")))
-		require.Len(t, names(t, dir), len(kept)+1, "its own temporary file is not removed")
+		require.Len(t, names(t, dir), len(kept)+1, "another writer leaves the temporary file of this one")
 		_, err := io.WriteString(w, "whole")
 		return err
 	}))

@@ -99,13 +99,13 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 }
 
 // The divergence grows with the square of the rate, and is about 1e-3 at 0.01.
-func square(rate float64) float64 { return min(rate*rate*10, 3) }
+func klOfRate(rate float64) float64 { return min(rate*rate*10, 3) }
 
 // A rate far from one that moves the policy well is corrected within a few steps: a hundred steps at 0.0067 give 3 nats.
 func TestARateIsFound(t *testing.T) {
 	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
 		w := newSimulation()
-		w.pilot.Own[Rate], w.kl = rate, square
+		w.pilot.Own[Rate], w.kl = rate, klOfRate
 		w.right = func(_ int, p *Pilot) int {
 			if p.Value(Rate) > 0.1 {
 				return 0
@@ -116,7 +116,7 @@ func TestARateIsFound(t *testing.T) {
 		got := w.pilot.Value(Rate)
 		require.True(t, got > 0.0067/tooSlow && got < 0.01*4, "%g became %g: %v", rate, got, w.did)
 		if rate < 0.01 {
-			require.Less(t, got, 0.0067*tooSlow, "no farther than it must")
+			require.Less(t, got, 0.0067*tooSlow, "the rate was raised farther than needed")
 		}
 		require.Less(t, w.did[len(w.did)-1].Step, 40)
 	}
@@ -142,7 +142,7 @@ func TestFirstStepsTellNoPace(t *testing.T) {
 	w := newSimulation()
 	w.pilot.Own[Rate] = 0.01 / 100
 	w.kl = func(rate float64) float64 {
-		kl := square(rate)
+		kl := klOfRate(rate)
 		if w.step <= 5 {
 			kl *= 10
 		}
@@ -167,7 +167,7 @@ func TestARateThatJumpedIsARoof(t *testing.T) {
 	}
 	w.run(t, 60)
 	require.Equal(t, "policy jumps", w.did[0].Rule)
-	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After}, "half, however far the step went")
+	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After}, "the rate is halved, however far the step went")
 	require.Greater(t, len(w.did), 3)
 	for _, d := range w.did {
 		require.Less(t, d.After, 0.01, "%v", d)
@@ -282,8 +282,8 @@ func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 	for _, d := range w.did[2:] {
 		require.NotEqual(t, Temperature, d.Setting, "%v", d)
 	}
-	require.Equal(t, Completions, w.did[2].Setting, "the next remedy")
-	require.Equal(t, Values{Completions: 16}, w.pilot.InForce(), "and no more than twice as many")
+	require.Equal(t, Completions, w.did[2].Setting, "after one remedy the next is tried")
+	require.Equal(t, Values{Completions: 16}, w.pilot.InForce(), "completions are at most doubled")
 }
 
 // If the score falls without a recent change, the rate is halved; if that does not help, the run continues in the end.
@@ -330,7 +330,7 @@ func TestWhatIsMeasuredOn(t *testing.T) {
 	require.Len(t, checks, 30)
 	_, _, err = Share(&cfg, nil, problems[:70])
 	require.ErrorContains(t, err, "type test_data=FILE, or autopilot=false")
-	require.NotContains(t, Own(&cfg, false), Format, "another grader pays for it")
+	require.NotContains(t, Own(&cfg, false), Format, "with a grader of the program, format_weight is not the pilot's")
 }
 
 // The summary counts one change as one.

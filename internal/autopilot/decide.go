@@ -11,7 +11,7 @@ import (
 
 const (
 	farDown  = 1.0 / 16 // factor for a rate that broke the policy
-	down     = 1.0 / 2  // factor for a rate under which the score fell
+	rateCut  = 1.0 / 2  // factor for a rate under which the score fell
 	farFall  = 0.1      // compared with the best kept score, which is partly luck
 	leastUse = 1.1      // a change by a smaller factor is not made
 
@@ -42,13 +42,13 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		if t := p.Trial; t != nil && t.Setting == Rate && t.After < t.Before {
 			t.Retreat = true // the smaller rate before it is no alternative
 		}
-		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.lower(step, alarm), found)
+		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.rateFactor(step, alarm), found)
 	}
 	if p.Anchor >= 0 {
-		if fall := p.fall(found); fall != nil {
+		if fall := p.significantFall(found); fall != nil {
 			why := Deed{Rule: "held-out score falls", Why: "it changed by " + fall.String()}
 			why.measured(found, fall)
-			return p.goBack(step, why, down, found)
+			return p.goBack(step, why, rateCut, found)
 		}
 	}
 	if t := p.Trial; t != nil {
@@ -65,16 +65,16 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	}
 	p.settle(step, found)
 	if alarm != nil {
-		deeds = append(deeds, p.try(step, alarm)...)
+		deeds = append(deeds, p.startTrial(step, alarm)...)
 	}
 	return deeds, -1
 }
 
-// lower is the factor for a learning rate at which the policy moved too far or broke. After the first steps, a rate that is not on
+// rateFactor is the factor for a learning rate at which the policy moved too far or broke. After the first steps, a rate that is not on
 // trial has proved itself, and the length of one step says little: it is halved.
-func (p *Pilot) lower(step int, a *Alarm) float64 {
+func (p *Pilot) rateFactor(step int, a *Alarm) float64 {
 	if p.Trial == nil && step > calmSteps && a.Rule == leaps {
-		return down
+		return rateCut
 	}
 	return a.Remedies[0].Factor
 }
@@ -87,9 +87,9 @@ func (p *Pilot) settle(step int, found stats.Judged) {
 	p.Anchor, p.Known, p.Returns, p.Due = step, found, 0, step+calmSteps
 }
 
-// fall is the change of the score if it fell significantly, else nil. A trial is compared with the measurement before it,
+// significantFall is the change of the score if it fell significantly, else nil. A trial is compared with the measurement before it,
 // and the whole with the best: as the best of many is partly luck, that takes more.
-func (p *Pilot) fall(found stats.Judged) *stats.Change {
+func (p *Pilot) significantFall(found stats.Judged) *stats.Change {
 	if c := stats.Compare(p.Known, found); p.Trial != nil && c != nil && c.CI[1] < 0 {
 		return c
 	}
@@ -132,11 +132,11 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 		p.Last.Tried++
 	}
 	d.To = &p.Anchor
-	return []Deed{d.own()}, p.Anchor
+	return []Deed{d.clone()}, p.Anchor
 }
 
-// try starts a trial of the first remedy that applies.
-func (p *Pilot) try(step int, a *Alarm) []Deed {
+// startTrial starts a trial of the first remedy that applies.
+func (p *Pilot) startTrial(step int, a *Alarm) []Deed {
 	for _, r := range a.Remedies {
 		before, known := p.Value(r.Setting), true
 		if _, known = p.Own[r.Setting]; !known || step < p.Rests[a.Rule+"/"+r.Setting] {

@@ -46,8 +46,8 @@ func (d *Deed) measured(found stats.Judged, c *stats.Change) {
 	}
 }
 
-// own is a copy that does not share memory with the pilot.
-func (d Deed) own() Deed {
+// clone is a copy that does not share memory with the pilot.
+func (d Deed) clone() Deed {
 	to := *d.To
 	d.To = &to
 	return d

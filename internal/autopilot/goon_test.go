@@ -22,7 +22,7 @@ func TestOwnSettingsComeBeforeWhatWasTried(t *testing.T) {
 	}
 	p := begun()
 	p.GoesOn(Values{Rate: 0.01, Temperature: 1})
-	require.Equal(t, begun(), p, "the same settings")
+	require.Equal(t, begun(), p, "unchanged settings change nothing")
 
 	p = begun()
 	p.GoesOn(Values{Rate: 0.01, Temperature: 0.8})
@@ -126,10 +126,10 @@ func TestAStepUpThatWasTooFar(t *testing.T) {
 	require.True(t, p.Breaks(errors.New("not finite")))
 	deeds, back := p.Decide(2, stats.Judged{})
 	require.Equal(t, 0, back)
-	require.InDelta(t, 0.01, deeds[0].After, 1e-9, "what was before it")
+	require.InDelta(t, 0.01, deeds[0].After, 1e-9, "the setting returns to its value before the trial")
 	p.Alarm = up
 	deeds, _ = p.Decide(1, scored(1, 30))
-	require.Len(t, deeds, 1, "it does not rest")
+	require.Len(t, deeds, 1, "the remedy may be tried again at once")
 	require.InDelta(t, 0.02, deeds[0].After, 1e-9, "half of the way to what was too far")
 
 	p = New(Values{Rate: 0.01, Temperature: 1})

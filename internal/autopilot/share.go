@@ -6,8 +6,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// fewest is the least number of problems for a useful measurement.
-const fewest = 8
+// leastProblems is the least number of problems for a useful measurement.
+const leastProblems = 8
 
 // Share returns the problems to measure on: the first held-out ones, or else the last tenth of the training problems,
 // which is then left out of training.
@@ -19,8 +19,8 @@ func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []d
 	if n := Problems(len(heldOut), each); n > 0 {
 		return train, heldOut[:n], nil
 	}
-	n := Problems(len(train)/10, max(each, fewest))
-	if n < fewest {
+	n := Problems(len(train)/10, max(each, leastProblems))
+	if n < leastProblems {
 		return nil, nil, badinput.Errorf("autopilot: no problems are held out, and a tenth of the %d training problems is too few to measure; "+
 			"type test_data=FILE, or autopilot=false", len(train))
 	}

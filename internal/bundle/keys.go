@@ -16,15 +16,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// meant is prepended to what is signed, so that a signature of something else cannot be reused.
-const meant = "grpo package, SHA256SUMS\n"
+// signedPrefix is prepended to what is signed, so that a signature of something else cannot be reused.
+const signedPrefix = "grpo package, SHA256SUMS\n"
 
 // signatureSize is the size of SHA256SUMS.sig: the public key, and the signature.
 const signatureSize = ed25519.PublicKeySize + ed25519.SignatureSize
 
 // sign returns the content of SHA256SUMS.sig.
 func sign(sums []byte, key ed25519.PrivateKey) []byte {
-	return append(append([]byte(nil), key.Public().(ed25519.PublicKey)...), ed25519.Sign(key, append([]byte(meant), sums...))...)
+	return append(append([]byte(nil), key.Public().(ed25519.PublicKey)...), ed25519.Sign(key, append([]byte(signedPrefix), sums...))...)
 }
 
 // signer returns the key that signed the sums, or an error if the signature is invalid.
@@ -33,7 +33,7 @@ func signer(sums, signed []byte) (ed25519.PublicKey, error) {
 		return nil, badinput.Errorf("%s has %d bytes, expected %d", Signature, len(signed), signatureSize)
 	}
 	key := ed25519.PublicKey(signed[:ed25519.PublicKeySize])
-	if !ed25519.Verify(key, append([]byte(meant), sums...), signed[ed25519.PublicKeySize:]) {
+	if !ed25519.Verify(key, append([]byte(signedPrefix), sums...), signed[ed25519.PublicKeySize:]) {
 		return nil, badinput.Errorf("%s is no signature of %s: one of them was changed", Signature, Sums)
 	}
 	return key, nil

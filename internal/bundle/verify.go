@@ -94,7 +94,7 @@ func verifyContent(packed io.Reader) (*Content, error) {
 		return nil, err
 	}
 	defer z.Close()
-	plain := &bounded{r: z, packed: in}
+	plain := &ratioLimit{r: z, packed: in}
 	v := &verifier{t: tar.NewReader(plain), c: &Content{}}
 	if err := v.list(); err != nil {
 		return nil, err
@@ -128,14 +128,14 @@ func (c *counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bounded fails if much more is unpacked than was packed.
-type bounded struct {
+// ratioLimit fails if much more is unpacked than was packed.
+type ratioLimit struct {
 	r      io.Reader
 	packed *counting
 	n      int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *ratioLimit) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.n += int64(n); b.n > freeBytes && b.n/mostRatio > b.packed.n {
 		return 0, badinput.Errorf("it unpacks to more than %d times its size, which no package does", mostRatio)

@@ -64,12 +64,12 @@ func Write(path string, files []File, key ed25519.PrivateKey) error {
 			return err
 		}
 		t := tar.NewWriter(z)
-		if err := put(t, Sums, sums.text(), int64(len(sums.text()))); err != nil {
+		if err := writeEntry(t, Sums, sums.text(), int64(len(sums.text()))); err != nil {
 			return err
 		}
 		if key != nil {
 			signed := sign(sums.text(), key)
-			if err := put(t, Signature, signed, int64(len(signed))); err != nil {
+			if err := writeEntry(t, Signature, signed, int64(len(signed))); err != nil {
 				return err
 			}
 		}
@@ -119,7 +119,7 @@ func sumsOf(files []File) (sums sumList, sizes []int64, err error) {
 		}
 		s := sum{name: f.Name}
 		h := sha256.New()
-		n, err := each(f, h)
+		n, err := copyContent(f, h)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -132,8 +132,8 @@ func sumsOf(files []File) (sums sumList, sizes []int64, err error) {
 	return sums, sizes, nil
 }
 
-// each copies a file.
-func each(f File, to io.Writer) (int64, error) {
+// copyContent copies a file.
+func copyContent(f File, to io.Writer) (int64, error) {
 	r, err := f.Open()
 	if err != nil {
 		return 0, badinput.Errorf("%w", err)
@@ -149,28 +149,28 @@ func pack(t *tar.Writer, f File, want sum, size int64) error {
 		return err
 	}
 	h := sha256.New()
-	n, err := each(f, &within{io.MultiWriter(t, h), size, changed})
+	n, err := copyContent(f, &limitedWriter{io.MultiWriter(t, h), size, changed})
 	if err == nil && (n != size || [sha256.Size]byte(h.Sum(nil)) != want.hash) {
 		err = changed
 	}
 	return err
 }
 
-// within writes at most that many bytes.
-type within struct {
+// limitedWriter writes at most that many bytes.
+type limitedWriter struct {
 	io.Writer
 	left int64
 	err  error
 }
 
-func (w *within) Write(b []byte) (int, error) {
+func (w *limitedWriter) Write(b []byte) (int, error) {
 	if w.left -= int64(len(b)); w.left < 0 {
 		return 0, w.err
 	}
 	return w.Writer.Write(b)
 }
 
-func put(t *tar.Writer, name string, content []byte, size int64) error {
+func writeEntry(t *tar.Writer, name string, content []byte, size int64) error {
 	err := t.WriteHeader(header(name, size))
 	if err == nil {
 		_, err = t.Write(content)

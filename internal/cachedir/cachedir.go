@@ -15,7 +15,7 @@ import (
 func Find(name string) (dir, warning string, err error) {
 	cache, err := User()
 	if err != nil {
-		return instead(name, "no folder for a cache: "+err.Error(), "XDG_CACHE_HOME")
+		return temporaryDir(name, "no folder for a cache: "+err.Error(), "XDG_CACHE_HOME")
 	}
 	return Or(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
 }
@@ -34,7 +34,7 @@ func User() (string, error) {
 // environment variable that chooses another, for the warning.
 func Or(wanted, name, variable string) (dir, warning string, err error) {
 	if err := Probe(wanted); err != nil {
-		return instead(name, fmt.Sprintf("cache folder: %v", err), variable)
+		return temporaryDir(name, fmt.Sprintf("cache folder: %v", err), variable)
 	}
 	return wanted, "", nil
 }
@@ -57,9 +57,9 @@ func Probe(dir string) error {
 	return err
 }
 
-// instead returns a folder of that name in the user's temporary folder.
-func instead(name, why, variable string) (dir, warning string, err error) {
-	own, err := ours(filepath.Join(os.TempDir(), fmt.Sprintf("grpo-%d", os.Getuid())))
+// temporaryDir returns a folder of that name in the user's temporary folder.
+func temporaryDir(name, why, variable string) (dir, warning string, err error) {
+	own, err := ownFolder(filepath.Join(os.TempDir(), fmt.Sprintf("grpo-%d", os.Getuid())))
 	if err != nil {
 		return "", "", fmt.Errorf("%s, and no temporary one either: %w; set %s to a folder that can be written", why, err, variable)
 	}
@@ -70,9 +70,9 @@ func instead(name, why, variable string) (dir, warning string, err error) {
 	return dir, fmt.Sprintf("%s; %s takes its place, set %s to a folder that lasts", why, dir, variable), nil
 }
 
-// ours makes a folder that only this user can write to. One that belongs to somebody else is refused, as models and
+// ownFolder makes a folder that only this user can write to. One that belongs to somebody else is refused, as models and
 // programs are read from it.
-func ours(dir string) (string, error) {
+func ownFolder(dir string) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err == nil {
 		return dir, nil
 	} else if !os.IsExist(err) {

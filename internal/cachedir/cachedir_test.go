@@ -47,21 +47,21 @@ func TestATemporaryFolderTakesItsPlace(t *testing.T) {
 // Models and programs are read from the cache, so a folder that others can write to is not used.
 func TestNobodyElsesFolder(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "grpo")
-	dir, err := ours(own)
+	dir, err := ownFolder(own)
 	require.NoError(t, err)
 	require.Equal(t, own, dir)
-	dir, err = ours(own)
+	dir, err = ownFolder(own)
 	require.NoError(t, err)
 	require.Equal(t, own, dir)
 
 	require.NoError(t, os.Chmod(own, 0o777))
 	t.Setenv("TMPDIR", t.TempDir())
-	dir, err = ours(own)
+	dir, err = ownFolder(own)
 	require.NoError(t, err)
 	require.NotEqual(t, own, dir)
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(own, link))
-	dir, err = ours(link)
+	dir, err = ownFolder(link)
 	require.NoError(t, err)
 	require.NotEqual(t, link, dir)
 }

@@ -62,8 +62,8 @@ func pair(base, r *Run, step int) Pair {
 	if p.Refused = unpaired(base, r, a, b); p.Refused != "" {
 		return p
 	}
-	p.Greedy = side(a.Judged, b.Judged)
-	p.Sampled = side(a.Judged.Sampled.Shares(a.Step), b.Judged.Sampled.Shares(b.Step))
+	p.Greedy = compareHeldOut(a.Judged, b.Judged)
+	p.Sampled = compareHeldOut(a.Judged.Sampled.Shares(a.Step), b.Judged.Sampled.Shares(b.Step))
 	return p
 }
 
@@ -92,8 +92,8 @@ func unpaired(base, r *Run, a, b *Evaluation) string {
 	return ""
 }
 
-// side compares two evaluations on the problems that they have in common; nil if there are none.
-func side(a, b stats.Judged) *Side {
+// compareHeldOut compares two evaluations on the problems that they have in common; nil if there are none.
+func compareHeldOut(a, b stats.Judged) *Side {
 	change := stats.Compare(a, b)
 	if change == nil {
 		return nil

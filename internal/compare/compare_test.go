@@ -21,8 +21,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// made is a run to be written.
-type made struct {
+// writtenRun is a run to be written.
+type writtenRun struct {
 	heldOut, model string // hashes
 	change         func(c *configs.Config)
 	resumed, again int // again: starts of the finished run
@@ -32,7 +32,7 @@ type made struct {
 }
 
 // write writes the run's directory.
-func (m made) write(t *testing.T, dir string) string {
+func (m writtenRun) write(t *testing.T, dir string) string {
 	t.Helper()
 	cfg := configs.Defaults()
 	cfg.MaxSteps, cfg.EvalSamples, cfg.EvalK = 4, 2, 2
@@ -87,7 +87,7 @@ func judged(step int, correct ...float64) stats.Judged {
 }
 
 // written compares runs written to disk; the first is the base.
-func written(t *testing.T, all ...made) *Comparison {
+func written(t *testing.T, all ...writtenRun) *Comparison {
 	t.Helper()
 	folder := t.TempDir()
 	var dirs []string
@@ -101,9 +101,9 @@ func written(t *testing.T, all ...made) *Comparison {
 	return c
 }
 
-// exactly is the 95 % interval of the mean of n gains over all n^n equally likely resamplings, in integer arithmetic. It requires that
-// sampling cannot miss a quantile.
-func exactly(t *testing.T, gains []int) [2]float64 {
+// exactInterval is the 95 % interval of the mean of n gains over all n^n equally likely resamplings, in integer arithmetic. It requires
+// that sampling cannot miss a quantile.
+func exactInterval(t *testing.T, gains []int) [2]float64 {
 	t.Helper()
 	n := len(gains)
 	counts, total := map[int]int{0: 1}, 1
@@ -143,8 +143,8 @@ func TestIntervalsAreThoseOfAllResamplings(t *testing.T) {
 		for _, g := range gains {
 			before, after = append(before, float64(max(0, -g))), append(after, float64(max(0, g)))
 		}
-		c := written(t, made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, before...)}},
-			made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, after...)}})
+		c := written(t, writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, before...)}},
+			writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, after...)}})
 		require.Empty(t, c.Pairs[0].Refused)
 		return c.Pairs[0].Greedy
 	}
@@ -156,7 +156,7 @@ func TestIntervalsAreThoseOfAllResamplings(t *testing.T) {
 	require.Equal(t, [2]float64{-1, 1}, pairOf([]int{1, 0, -1}).Change.CI)
 	for _, gains := range [][]int{{1, 1, 0}, {1, 0, -1}, {1, 1, 1, 0, -1}, {1, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0, -1}} {
 		got := pairOf(gains).Change.CI
-		want := exactly(t, gains)
+		want := exactInterval(t, gains)
 		require.InDelta(t, want[0], got[0], 1e-12, "%v", gains)
 		require.InDelta(t, want[1], got[1], 1e-12, "%v", gains)
 	}
@@ -169,8 +169,8 @@ func TestProblemsChangeHands(t *testing.T) {
 	a, b := judged(4, 1, 1, 0, 0), judged(4, 1, 0, 1, 0)
 	a.Sampled = &stats.Tried{Problems: []string{"p0", "p1", "p2"}, Judged: []int{2, 2, 0}, Right: []int{0, 2, 0}}
 	b.Sampled = &stats.Tried{Problems: []string{"p0", "p1", "p2"}, Judged: []int{2, 2, 2}, Right: []int{1, 0, 1}}
-	c := written(t, made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(0, 0, 0, 0, 0), a}},
-		made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{b}, change: func(c *configs.Config) { c.LearningRate = 1e-3 }})
+	c := written(t, writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(0, 0, 0, 0, 0), a}},
+		writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{b}, change: func(c *configs.Config) { c.LearningRate = 1e-3 }})
 	p := c.Pairs[0]
 	require.Equal(t, []string{"p2"}, p.Greedy.Won)
 	require.Equal(t, []string{"p1"}, p.Greedy.Lost)
@@ -184,21 +184,21 @@ func TestProblemsChangeHands(t *testing.T) {
 
 // If runs cannot be compared, the reason is given, and nothing is compared.
 func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
-	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
-	for said, change := range map[string]func(m *made){
-		"b is unfinished, with 2 of 4 steps":                     func(m *made) { m.steps = 2 },
-		"b is unfinished, with 4 of 6 steps; grpo sft run_dir=":  func(m *made) { m.change = warmedUp(3) },
-		"b was interrupted and resumed 2 times":                  func(m *made) { m.resumed, m.again = 2, 1 },
-		"b has another model than a":                             func(m *made) { m.model = "other" },
-		"other held-out problems than a":                         func(m *made) { m.heldOut = "other" },
-		"the run did not record which held-out problems":         func(m *made) { m.heldOut = "" },
-		"it was not evaluated":                                   func(m *made) { m.evaluations = nil },
-		"a was evaluated last after step 4, b after step 2":      func(m *made) { m.evaluations = []stats.Judged{judged(2, 1, 0)} },
-		"b has 2 of its 3 held-out problems in common with the ": func(m *made) { m.evaluations = []stats.Judged{judged(4, 1, 0, 0)} },
-		"prompted or judged differently, which also changes scores: max_tokens": func(m *made) {
+	good := writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
+	for said, change := range map[string]func(m *writtenRun){
+		"b is unfinished, with 2 of 4 steps":                     func(m *writtenRun) { m.steps = 2 },
+		"b is unfinished, with 4 of 6 steps; grpo sft run_dir=":  func(m *writtenRun) { m.change = warmedUp(3) },
+		"b was interrupted and resumed 2 times":                  func(m *writtenRun) { m.resumed, m.again = 2, 1 },
+		"b has another model than a":                             func(m *writtenRun) { m.model = "other" },
+		"other held-out problems than a":                         func(m *writtenRun) { m.heldOut = "other" },
+		"the run did not record which held-out problems":         func(m *writtenRun) { m.heldOut = "" },
+		"it was not evaluated":                                   func(m *writtenRun) { m.evaluations = nil },
+		"a was evaluated last after step 4, b after step 2":      func(m *writtenRun) { m.evaluations = []stats.Judged{judged(2, 1, 0)} },
+		"b has 2 of its 3 held-out problems in common with the ": func(m *writtenRun) { m.evaluations = []stats.Judged{judged(4, 1, 0, 0)} },
+		"prompted or judged differently, which also changes scores: max_tokens": func(m *writtenRun) {
 			m.change = func(c *configs.Config) { c.MaxTokens++ }
 		},
-		"prompted or judged differently, which also changes scores: tools, mcp": func(m *made) {
+		"prompted or judged differently, which also changes scores: tools, mcp": func(m *writtenRun) {
 			m.change = func(c *configs.Config) { c.Tools, c.MCP = []string{"python"}, "servers.json" }
 		},
 	} {
@@ -214,11 +214,11 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 
 // several are runs with long values in every column.
 func several(t *testing.T) *Comparison {
-	var all []made
+	var all []writtenRun
 	for i := range 4 {
 		j := judged(4, 1, 0, 0, 1, float64(i%2))
 		j.Sampled = &stats.Tried{Problems: j.Problems, Judged: []int{2, 2, 2, 2, 2}, Right: []int{i % 3, 1, 0, 2, 1}}
-		all = append(all, made{heldOut: "h", model: "m", steps: 4, resumed: i, evaluations: []stats.Judged{judged(0, 0, 0, 0, 0, 0), j},
+		all = append(all, writtenRun{heldOut: "h", model: "m", steps: 4, resumed: i, evaluations: []stats.Judged{judged(0, 0, 0, 0, 0, 0), j},
 			change: func(c *configs.Config) {
 				c.Seed, c.LearningRate, c.RewardWeights = uint64(i), 1e-4*float64(1+i/2), strings.Repeat("correct=1,", i*5)
 				c.PromptTemplate = "<script>|" + strings.Repeat("x", i)
@@ -273,7 +273,7 @@ func TestThePageHasEveryRun(t *testing.T) {
 	text, err := c.Page().HTML()
 	require.NoError(t, err)
 	require.Contains(t, string(text[:1500]), PageMark)
-	require.Equal(t, []string{"a", "b", "c", "d"}, c.Page().Names, "which are whole in the headline")
+	require.Equal(t, []string{"a", "b", "c", "d"}, c.Page().Names, "the headline has whole names")
 	require.NotContains(t, string(text), "<script>|")
 	dec := xml.NewDecoder(strings.NewReader(string(text)))
 	lines := map[string]int{}
@@ -308,7 +308,7 @@ func TestSeedsAreSummarized(t *testing.T) {
 				j.Correct[k] = 1
 			}
 		}
-		m := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{j}, change: func(c *configs.Config) {
+		m := writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{j}, change: func(c *configs.Config) {
 			c.Seed, c.Threads = uint64(i), i // threads do not change results
 			if i == 3 {
 				c.LearningRate = 1e-2

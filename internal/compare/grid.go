@@ -55,8 +55,8 @@ func cut(text string, most int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
 }
 
-// hang wraps a text, with a hanging indent of the width of lead.
-func hang(lead, text string) string {
+// wrap wraps a text, with a hanging indent of the width of lead.
+func wrap(lead, text string) string {
 	var b strings.Builder
 	indent := strings.Repeat(" ", max(2, utf8.RuneCountInString(lead)))
 	line := lead

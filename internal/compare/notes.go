@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// asking are the settings that affect how held-out problems are prompted and judged.
-var asking = []string{"prompt_template", "renderer", "chat_date", "chat_vars", "max_tokens", "stop", "env", "max_turns",
+// promptingKeys are the settings that affect how held-out problems are prompted and judged.
+var promptingKeys = []string{"prompt_template", "renderer", "chat_date", "chat_vars", "max_tokens", "stop", "env", "max_turns",
 	"max_conversation_tokens", "turn_seconds", "conversation_seconds", "public_tests", "heal_template", "tools", "mcp", "openenv_action",
 	"openenv_template", "answer_match", "blocklist", "reject_blocklisted",
 	"reward_timeout", "max_tests", "on_truncated", "comparator", "tolerance", "eval_samples", "eval_temperature", "eval_top_k",
@@ -49,7 +49,7 @@ func (c *Comparison) notes() (notes []string) {
 	}
 	var otherwise []string
 	for _, s := range c.Settings {
-		if slices.Contains(asking, s.Key) {
+		if slices.Contains(promptingKeys, s.Key) {
 			otherwise = append(otherwise, s.Key)
 		}
 	}

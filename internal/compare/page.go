@@ -23,13 +23,13 @@ func (c *Comparison) Page() *report.Comparison {
 	if t := c.rowsTable(); t != nil {
 		p.Tables = append(p.Tables, *t)
 	}
-	if untaught(c.Runs) {
+	if anyTraining(c.Runs) {
 		p.Tables = append(p.Tables, c.scoreTable())
 	}
 	if len(c.Settings) > 0 {
 		p.Tables = append(p.Tables, c.settingsTable())
 	}
-	if taught(c.Runs) {
+	if anyWarmup(c.Runs) {
 		p.Groups = rowCurves(c.Runs)
 	}
 	p.Groups = append(p.Groups, curves(c.Runs)...)

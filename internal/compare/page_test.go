@@ -29,8 +29,8 @@ func TestTheHeadlineIsWhatIsSure(t *testing.T) {
 		return judged(4, slices.Concat(slices.Repeat([]float64{0}, lost), slices.Repeat([]float64{1}, 50-lost),
 			slices.Repeat([]float64{1}, right), slices.Repeat([]float64{0}, 50-right))...)
 	}
-	run := func(right, lost int) made {
-		return made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{won(right, lost)}}
+	run := func(right, lost int) writtenRun {
+		return writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{won(right, lost)}}
 	}
 	base, wild, steady, worse := run(0, 0), run(30, 21), run(8, 0), run(0, 20)
 	require.Equal(t, "c does better than a", written(t, base, wild, steady).Page().Title)
@@ -38,7 +38,7 @@ func TestTheHeadlineIsWhatIsSure(t *testing.T) {
 	require.Equal(t, "a is not surpassed", written(t, base, wild, worse).Page().Title)
 	require.Equal(t, "No run differs from a by more than chance", written(t, base, wild).Page().Title)
 
-	for i, run := range []*made{&base, &wild} { // half of the samples of one run are right, all of the other's
+	for i, run := range []*writtenRun{&base, &wild} { // half of the samples of one run are right, all of the other's
 		j := &run.evaluations[0]
 		n := len(j.Problems)
 		j.Sampled = &stats.Tried{Problems: j.Problems, Judged: slices.Repeat([]int{2}, n), Right: slices.Repeat([]int{1 + i}, n)}

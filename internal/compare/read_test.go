@@ -14,7 +14,7 @@ import (
 
 // An unreadable line is named, with what to do about it.
 func TestALineThatIsNone(t *testing.T) {
-	bad := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "bad"))
+	bad := writtenRun{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "bad"))
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "metrics.jsonl"), []byte("{\"step\":1,\"kl\":NaN}\n"), 0o644))
 	_, err := Open([]string{bad})
 	require.True(t, badinput.Is(err))
@@ -24,19 +24,19 @@ func TestALineThatIsNone(t *testing.T) {
 
 // A step without scores has no reward, although its line says 0.
 func TestAStepThatWasNotScored(t *testing.T) {
-	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
+	dir := writtenRun{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5,"completions":4,"excluded":3}
 {"step":2,"mean_reward":0,"completions":4,"excluded":4}
 `), 0o644))
 	r, err := Read(dir)
 	require.NoError(t, err)
 	require.Equal(t, 0.5, r.Steps[0].Reward)
-	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "it is not known")
+	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "an unknown value is NaN")
 }
 
 // An evaluation in which the machine judged nothing has no share, although its line says 0.
 func TestAnEvaluationThatJudgedNothing(t *testing.T) {
-	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
+	dir := writtenRun{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"kind":"evaluation","step":0,"problems":3,`+
 		`"pass@1_greedy":0,"pass@1_greedy_ci":[0,1],"not_judged":9,"k":2,"pass@1":0,"pass@k":null}
 {"kind":"evaluation","step":1,"problems":3,"pass@1_greedy":0,"pass@1_greedy_ci":[0,0.56],"k":2,"pass@1":0,"pass@k":0}
@@ -44,8 +44,8 @@ func TestAnEvaluationThatJudgedNothing(t *testing.T) {
 	r, err := Read(dir)
 	require.NoError(t, err)
 	none, some := r.Evaluations[0], r.Evaluations[1]
-	require.NotEqual(t, none.Greedy, none.Greedy, "it is not known")
-	require.NotEqual(t, none.PassAt1, none.PassAt1, "it is not known")
+	require.NotEqual(t, none.Greedy, none.Greedy, "an unknown value is NaN")
+	require.NotEqual(t, none.PassAt1, none.PassAt1, "an unknown value is NaN")
 	require.Equal(t, []float64{0, 0}, []float64{some.Greedy, some.PassAt1})
 }
 
@@ -54,8 +54,8 @@ func TestALineWithoutAllItsResults(t *testing.T) {
 	whole, cut := judged(4, 1, 0, 1), judged(4, 0, 1)
 	cut.Problems = append(cut.Problems, "p2")
 	for _, runs := range [][2]stats.Judged{{whole, cut}, {cut, whole}} {
-		c := written(t, made{heldOut: "h", model: "m", steps: 4, evaluations: runs[:1]},
-			made{heldOut: "h", model: "m", steps: 4, evaluations: runs[1:]})
+		c := written(t, writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: runs[:1]},
+			writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: runs[1:]})
 		p := c.Pairs[0]
 		require.Equal(t, 2, p.Greedy.Change.Problems)
 		require.Len(t, slices.Concat(p.Greedy.Won, p.Greedy.Lost), 2)
@@ -64,7 +64,7 @@ func TestALineWithoutAllItsResults(t *testing.T) {
 
 func TestRunsAreNamedApart(t *testing.T) {
 	folder := t.TempDir()
-	m := made{heldOut: "h", model: "m", steps: 1}
+	m := writtenRun{heldOut: "h", model: "m", steps: 1}
 	runs, err := Open([]string{m.write(t, filepath.Join(folder, "x", "r")), m.write(t, filepath.Join(folder, "y", "r"))})
 	require.NoError(t, err)
 	require.Equal(t, []string{"x/r", "y/r"}, []string{runs[0].Name, runs[1].Name})

@@ -18,7 +18,7 @@ import (
 
 // Starting a finished run again does not count as a resume: nothing was left to train.
 func TestAFinishedRunIsNotResumed(t *testing.T) {
-	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
+	good := writtenRun{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
 	typed := good
 	typed.again = 2
 	c := written(t, good, typed)
@@ -34,7 +34,7 @@ func TestAFinishedRunIsNotResumed(t *testing.T) {
 // The held-out problems are those of the compared step: a run may have continued with others.
 func TestHeldOutProblemsAreThoseOfTheStep(t *testing.T) {
 	every := func(c *configs.Config) { c.EvalEvery, c.TestData = 2, "held.jsonl" }
-	of := made{heldOut: "one", model: "m", steps: 4, change: every, evaluations: []stats.Judged{judged(2, 1, 0), judged(4, 1, 0)}}
+	of := writtenRun{heldOut: "one", model: "m", steps: 4, change: every, evaluations: []stats.Judged{judged(2, 1, 0), judged(4, 1, 0)}}
 	changed, same := of.write(t, filepath.Join(t.TempDir(), "changed")), of.write(t, filepath.Join(t.TempDir(), "same"))
 	past, err := provenance.Read(changed)
 	require.NoError(t, err)

@@ -65,13 +65,13 @@ func (r *Run) loss(s *Step) float64 {
 // lateLoss is its mean over the last tenth of the steps.
 func (r *Run) lateLoss() float64 { return r.Late(r.loss) }
 
-// taught reports whether any run is a warm-up.
-func taught(runs []*Run) bool {
+// anyWarmup reports whether any run is a warm-up.
+func anyWarmup(runs []*Run) bool {
 	return slices.ContainsFunc(runs, func(r *Run) bool { return r.Settings.Warmup() })
 }
 
-// untaught reports whether any run is not a warm-up.
-func untaught(runs []*Run) bool {
+// anyTraining reports whether any run is not a warm-up.
+func anyTraining(runs []*Run) bool {
 	return slices.ContainsFunc(runs, func(r *Run) bool { return !r.Settings.Warmup() })
 }
 
@@ -98,7 +98,7 @@ func (r *Run) rowCells(step int) []any {
 
 // rowsTable has the warm-ups' evaluations on held-out rows; nil if there are no warm-ups.
 func (c *Comparison) rowsTable() *report.Table {
-	if !taught(c.Runs) {
+	if !anyWarmup(c.Runs) {
 		return nil
 	}
 	t := &report.Table{ID: "rows", Title: "Held-out rows", Lead: "before: at the first evaluation",

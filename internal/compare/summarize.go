@@ -35,8 +35,8 @@ type Figure struct {
 	Values []float64
 }
 
-// machine are further settings that do not affect results.
-var machine = append([]string{"seed", "threads", "sandbox_slots", "judge_slots", "cache_memory", "max_sequences", "token_budget",
+// unrelatedKeys are further settings that do not affect results.
+var unrelatedKeys = append([]string{"seed", "threads", "sandbox_slots", "judge_slots", "cache_memory", "max_sequences", "token_budget",
 	"speculate", "recompute", "save_every", "keep_last", "keep_best", "record_rollouts", "compress_rollouts", "cache_dataset"}, places...)
 
 // Summarize groups runs and collects their figures.
@@ -57,7 +57,7 @@ func Summarize(runs []*Run) *Summary {
 	for i, g := range s.Groups {
 		firsts[i] = g.Runs[0]
 	}
-	differing := Differing(firsts, machine)
+	differing := Differing(firsts, unrelatedKeys)
 	for i := range s.Groups {
 		s.Groups[i].name(i, differing, len(s.Groups))
 	}
@@ -74,7 +74,7 @@ func Summarize(runs []*Run) *Summary {
 func (r *Run) kind() string {
 	settings := map[string]any{}
 	for _, f := range configs.Describe() {
-		if !slices.Contains(machine, f.Key) {
+		if !slices.Contains(unrelatedKeys, f.Key) {
 			settings[f.Key] = r.Settings.Setting(f.Key)
 		}
 	}
@@ -305,7 +305,7 @@ func (s *Summary) JSON() ([]byte, error) {
 func (s *Summary) Text() string {
 	var b strings.Builder
 	for _, note := range s.Notes {
-		b.WriteString(hang("! ", note))
+		b.WriteString(wrap("! ", note))
 	}
 	for i, g := range s.Groups {
 		if i > 0 || len(s.Notes) > 0 {
@@ -315,7 +315,7 @@ func (s *Summary) Text() string {
 		for k, r := range g.Runs {
 			seeds[k] = fmt.Sprint(r.Settings.Seed)
 		}
-		b.WriteString(hang("", fmt.Sprintf("%s: %s, seeds %s", g.short(), report.Count(len(g.Runs), "run"), strings.Join(seeds, ", "))))
+		b.WriteString(wrap("", fmt.Sprintf("%s: %s, seeds %s", g.short(), report.Count(len(g.Runs), "run"), strings.Join(seeds, ", "))))
 		t := grid{head: []string{"figure", "at", "runs", "mean", "deviation", "error", "least", "most"}}
 		for _, f := range g.Figures {
 			t.add([]string{f.Name, f.At, fmt.Sprint(len(f.Values)), f.show(f.Mean()), f.show(f.Deviation()), f.show(f.Error()),

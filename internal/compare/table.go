@@ -128,7 +128,7 @@ func (t *Table) JSON() ([]byte, error) { return marshal(t.objects()) }
 func (c *Comparison) Table(times bool) *Table {
 	t := &Table{Header: []string{"run", "steps", "max_steps"}}
 	settings := slices.DeleteFunc(slices.Clone(c.Settings), func(s Setting) bool {
-		return s.Key == "max_steps" || !times && s.Key != "seed" && slices.Contains(machine, s.Key)
+		return s.Key == "max_steps" || !times && s.Key != "seed" && slices.Contains(unrelatedKeys, s.Key)
 	})
 	for _, s := range settings {
 		t.Header = append(t.Header, s.Key)
@@ -137,7 +137,7 @@ func (c *Comparison) Table(times bool) *Table {
 		"k", "pass@k", "best_of_k", "against", "paired", "greedy_change", "greedy_change_low", "greedy_change_high", "greedy_won",
 		"greedy_lost", "sampled_change", "sampled_change_low", "sampled_change_high", "sampled_won", "sampled_lost", "reward", "kl", "entropy",
 		"length", "completion_tokens")
-	lessons := taught(c.Runs)
+	lessons := anyWarmup(c.Runs)
 	if lessons {
 		t.Header = append(t.Header, rowsHeader()...)
 	}

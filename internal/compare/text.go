@@ -25,14 +25,14 @@ func (c *Comparison) Text() string {
 		}
 	}
 	for _, note := range c.Notes {
-		b.WriteString(hang("! ", note))
+		b.WriteString(wrap("! ", note))
 	}
 	if len(c.Notes) > 0 {
 		b.WriteByte('\n')
 	}
 	c.settingsText(&b, label)
 	c.rowsText(&b, label)
-	if untaught(c.Runs) {
+	if anyTraining(c.Runs) {
 		t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
 		for _, r := range c.Runs {
 			t.add(append([]string{label[r]}, c.scoreWords(r)...))
@@ -48,7 +48,7 @@ func (c *Comparison) Text() string {
 	}
 	t.print(&b)
 	c.problemText(&b, label)
-	b.WriteString("\n" + hang("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
+	b.WriteString("\n" + wrap("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
 		"problem, with its interval of 95 % from resampling the problems; reward to length: the mean of the last tenth of the steps"))
 	return look.Visible(b.String())
 }
@@ -158,7 +158,7 @@ func (c *Comparison) problemText(b *strings.Builder, label map[*Run]string) {
 			side *Side
 		}{{"greedy", p.Greedy}, {"sampled", p.Sampled}} {
 			if s := kind.side; s != nil {
-				b.WriteString(hang("  ", kind.name+": "+s.words()))
+				b.WriteString(wrap("  ", kind.name+": "+s.words()))
 				b.WriteString(listed("    solves what "+base+" does not: ", s.Won))
 				b.WriteString(listed("    does not solve what "+base+" does: ", s.Lost))
 			}
@@ -182,7 +182,7 @@ func listed(lead string, names []string) string {
 	if len(names) > most {
 		text += fmt.Sprintf(", and %d more", len(names)-most)
 	}
-	return hang("    ", strings.TrimSpace(text)+")")
+	return wrap("    ", strings.TrimSpace(text)+")")
 }
 
 func (r *Run) progress() string {

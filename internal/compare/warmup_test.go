@@ -19,7 +19,7 @@ func warmedUp(epochs int) func(c *configs.Config) {
 
 // A warm-up that ends with its epochs is as finished as a run that ends with max_steps.
 func TestAWarmUpThatHasAllItsEpochsIsFinished(t *testing.T) {
-	m := made{heldOut: "h", model: "m", steps: 6, change: warmedUp(3)}
+	m := writtenRun{heldOut: "h", model: "m", steps: 6, change: warmedUp(3)}
 	require.NotContains(t, strings.Join(written(t, m, m).Notes, "\n"), "unfinished")
 }
 
@@ -38,7 +38,7 @@ func warmUps(t *testing.T) (runs []*Run) {
 	folder := t.TempDir()
 	var dirs []string
 	for i, loss := range []float64{1.25, 1.75} {
-		m := made{model: "m", change: func(c *configs.Config) {
+		m := writtenRun{model: "m", change: func(c *configs.Config) {
 			c.Method, c.MaxSteps, c.Seed, c.HeldOut = configs.SFT, 1, uint64(i), 0.1
 		}}
 		dir := m.write(t, filepath.Join(folder, string(rune('a'+i))))
@@ -87,13 +87,13 @@ func TestWarmUpsAreComparedByTheirRows(t *testing.T) {
 
 // Tables of other runs have no columns for rows, so that they do not change for programs that read them.
 func TestOtherRunsHaveNoColumnsForRows(t *testing.T) {
-	m := made{heldOut: "h", model: "m", steps: 6}
+	m := writtenRun{heldOut: "h", model: "m", steps: 6}
 	require.NotContains(t, written(t, m, m).Table(true).Header, "held_out_loss")
 }
 
 // Control characters in names of problems and runs do not reach the terminal.
 func TestNamesInATerminal(t *testing.T) {
-	m := made{heldOut: "h", model: "m", steps: 1}
+	m := writtenRun{heldOut: "h", model: "m", steps: 1}
 	runs, err := Open([]string{m.write(t, filepath.Join(t.TempDir(), "a\x1b[31m")), m.write(t, filepath.Join(t.TempDir(), "b"))})
 	require.NoError(t, err)
 	c, err := New(runs, 0, -1)

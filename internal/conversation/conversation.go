@@ -59,7 +59,7 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 	case cfg.Env == Own && own == nil:
 		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none", Own)
 	case cfg.Env == "heal":
-		if r.env, err = healing(cfg, j); err == nil {
+		if r.env, err = openHeal(cfg, j); err == nil {
 			err = r.noteUntested(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
 		}
 	case cfg.Env == "tools":

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// place opens what conversations of the embedded model need, the sandbox included.
-func place(t *testing.T, words ...string) (*configs.Config, *sources.Language, *judging.Judging, data.Problem) {
+// openParts opens what conversations of the embedded model need, the sandbox included.
+func openParts(t *testing.T, words ...string) (*configs.Config, *sources.Language, *judging.Judging, data.Problem) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH, and programs are Python")
@@ -54,7 +54,7 @@ const (
 
 // Each prompt describes the tools, and the model can call them.
 func TestToolsAreOffered(t *testing.T) {
-	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
+	cfg, l, j, p := openParts(t, "env=tools", "public_tests=1")
 	_, before, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
 	r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)

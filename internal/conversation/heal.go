@@ -51,8 +51,8 @@ func findings() (names []string) {
 	return append(names, ".Trace")
 }
 
-// healing opens env=heal. Where programs do not run in sandboxes of this machine, the model is shown no test.
-func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, err error) {
+// openHeal opens env=heal. Where programs do not run in sandboxes of this machine, the model is shown no test.
+func openHeal(cfg *configs.Config, j *judging.Judging) (env episode.Environment, err error) {
 	text, err := sources.HealWording(cfg)
 	if err != nil {
 		return nil, err
@@ -63,11 +63,11 @@ func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, 
 	}
 	d := healer{words: words, options: options(cfg, j)}
 	for _, f := range []Finding{{}, {Program: true, Verdict: "WA", Failure: tools.Failure{Test: 1, Of: 1, Input: "1", Expected: "2"}}} {
-		if _, err := d.say(&f); err != nil {
+		if _, err := d.render(&f); err != nil {
 			return nil, err
 		}
 	}
-	h := episode.Healing{Grader: j.Grader, Tell: d.tell, Reward: episode.LastReward}
+	h := episode.Healing{Grader: j.Grader, Tell: d.answer, Reward: episode.LastReward}
 	switch cfg.TurnReward {
 	case "best":
 		h.Reward = episode.BestReward
@@ -126,7 +126,7 @@ type healer struct {
 	options tools.Options
 }
 
-func (d healer) tell(ctx context.Context, p *data.Problem, said episode.Said, s reward.Score) (string, error) {
+func (d healer) answer(ctx context.Context, p *data.Problem, said episode.Said, s reward.Score) (string, error) {
 	f := Finding{Statement: p.Statement, Kind: p.Kind.String(), FuncName: p.FuncName, Verdict: string(s.Verdict)}
 	code, found := reward.Extract(said.Raw)
 	f.Program = found
@@ -137,10 +137,10 @@ func (d healer) tell(ctx context.Context, p *data.Problem, said episode.Said, s 
 		}
 		f.trace = func(test int) (string, error) { return d.trace(ctx, p, code, test) }
 	}
-	return d.say(&f)
+	return d.render(&f)
 }
 
-func (d healer) say(f *Finding) (string, error) {
+func (d healer) render(f *Finding) (string, error) {
 	var out strings.Builder
 	if err := d.words.Execute(&out, f); err != nil {
 		hint := ""

@@ -22,7 +22,7 @@ func TestHealing(t *testing.T) {
 	words := filepath.Join(t.TempDir(), "words")
 	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
 	require.NoError(t, os.WriteFile(words, []byte(all), 0o644))
-	cfg, l, j, p := place(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
+	cfg, l, j, p := openParts(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
 	r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 	require.NoError(t, err)
 	e, err := r.env.Open(t.Context(), &p)
@@ -38,7 +38,7 @@ func TestHealing(t *testing.T) {
 	a, err = e.Turn(t.Context(), said(right, 2, false))
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 0.25 * 0.25, 1.0}, []any{a.Over, a.Reward, a.Score.Reward})
-	require.Empty(t, a.Messages, "nothing is left to be said")
+	require.Empty(t, a.Messages, "a solved problem gets no further message")
 	require.NoError(t, e.Close())
 
 	text, err := sources.HealWording(&configs.Config{})
@@ -59,7 +59,7 @@ func TestHealing(t *testing.T) {
 	require.NotContains(t, a.Messages[0].Content, "error")
 	a, err = e.Turn(t.Context(), said(wrong, 2, true))
 	require.NoError(t, err)
-	require.Empty(t, a.Messages, "nobody reads them")
+	require.Empty(t, a.Messages, "after the last turn there is no message")
 
 	for spoilt, message := range map[string]string{
 		"{{.Nothing}}":            "in type *conversation.Finding; there are .Statement .Kind .FuncName .Program .Verdict .Test .Of",
@@ -75,7 +75,7 @@ func TestHealing(t *testing.T) {
 
 // If tests may not be shown, the run says so at its start, with the number of problems.
 func TestHealingWithoutTestsToShow(t *testing.T) {
-	cfg, l, j, p := place(t, "public_tests=0")
+	cfg, l, j, p := openParts(t, "public_tests=0")
 	seen := p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "5\n", Stdout: "10\n", Public: true})
 	answer := data.Problem{ID: "word", Kind: data.Answer}
 	own, err := judging.Open(t.Context(), cfg, reward.GraderFunc(nil), nil, &sources.Problems{}, func(string) {})

@@ -50,7 +50,7 @@ func mcpServer(t *testing.T) string {
 // Tools of servers can be offered together with those of the sandbox, or alone: then a run needs no sandbox.
 func TestToolsOfServers(t *testing.T) {
 	for _, own := range []string{"tools=[trace]", "tools=[]"} {
-		cfg, l, j, p := place(t, "env=tools", "mcp="+mcpServer(t), own)
+		cfg, l, j, p := openParts(t, "env=tools", "mcp="+mcpServer(t), own)
 		if own == "tools=[]" {
 			j = &judging.Judging{Grader: reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
 				return reward.Score{Reward: float64(len(c.Text))}, nil
@@ -83,7 +83,7 @@ func TestToolsOfServers(t *testing.T) {
 		require.NoError(t, e.Close())
 		require.NoError(t, r.Close())
 	}
-	_, _, _, _ = place(t)
+	_, _, _, _ = openParts(t)
 	_, err := Open(t.Context(), &configs.Config{Env: "tools", MCP: "nothing.json"}, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.ErrorContains(t, err, "mcp: open nothing.json")
 	require.True(t, badinput.Is(err))
@@ -94,7 +94,7 @@ func TestOpenEnv(t *testing.T) {
 	game := &openenvtest.Server{}
 	at := httptest.NewServer(game)
 	defer at.Close()
-	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_reward=best")
+	cfg, l, _, p := openParts(t, "env=openenv:"+at.URL, "openenv_reward=best")
 	p.Metadata = []byte(`{"reset": {"seed": 7}}`)
 	r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestOpenEnv(t *testing.T) {
 
 	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
 	defer moody.Close()
-	cfg, l, _, p = place(t, "env=openenv:"+moody.URL)
+	cfg, l, _, p = openParts(t, "env=openenv:"+moody.URL)
 	r, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
@@ -153,7 +153,7 @@ func TestOpenEnvTemplate(t *testing.T) {
 			"reply, turn",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
-		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
+		cfg, l, _, p := openParts(t, "env=openenv:"+at.URL, "openenv_template="+words)
 		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
 		r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 		if strings.HasPrefix(want, "found") { // another observation may have it
@@ -184,7 +184,7 @@ func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer at.Close()
-	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_action=a")
+	cfg, l, _, p := openParts(t, "env=openenv:"+at.URL, "openenv_action=a")
 	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(t.Context(), &p)
@@ -203,7 +203,7 @@ func TestParametersOfAReset(t *testing.T) {
 
 // Stopping a run does not wait for a slow server to reset its sessions.
 func TestStoppingWhileProblemsBegin(t *testing.T) {
-	cfg, l, _, p := place(t)
+	cfg, l, _, p := openParts(t)
 	ctx, stop := context.WithCancel(t.Context())
 	begun := 0
 	l.Begin = func(context.Context, *data.Problem) (string, error) { begun++; stop(); return "", nil }
@@ -229,7 +229,7 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 		game.ServeHTTP(w, r)
 	}))
 	defer at.Close()
-	cfg, l, _, p := place(t, "env=openenv:"+at.URL)
+	cfg, l, _, p := openParts(t, "env=openenv:"+at.URL)
 	_, err := Open(ctx, cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(ctx, &p)

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// outsider starts a program that opens each conversation, and then does what the rest of its script says.
-func outsider(t *testing.T, rest string) (r *Room, asked string) {
+// startScript starts a program that opens each conversation, and then does what the rest of its script says.
+func startScript(t *testing.T, rest string) (r *Room, asked string) {
 	t.Helper()
 	dir := t.TempDir()
 	path, asked := filepath.Join(dir, "env.sh"), filepath.Join(dir, "asked")
@@ -32,7 +32,7 @@ func outsider(t *testing.T, rest string) (r *Room, asked string) {
 
 // Stopping a run does not wait for an answer of a program, nor for answers to later questions.
 func TestStoppingWhileAProgramAnswers(t *testing.T) {
-	r, asked := outsider(t, "sleep 600\n")
+	r, asked := startScript(t, "sleep 600\n")
 	ctx, stop := context.WithCancel(t.Context())
 	e, err := r.env.Open(ctx, &data.Problem{ID: "p", Kind: data.Stdin})
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestStoppingWhileAProgramAnswers(t *testing.T) {
 
 // A conversation that times out does not end the program, which serves others, too.
 func TestAConversationThatIsLateLeavesTheProgram(t *testing.T) {
-	r, _ := outsider(t, "sleep 0.3; echo '{}'\nread a; echo '{}'\n")
+	r, _ := startScript(t, "sleep 0.3; echo '{}'\nread a; echo '{}'\n")
 	e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 	require.NoError(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)

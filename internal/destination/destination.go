@@ -44,7 +44,7 @@ func (p Place) Check() error {
 	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
-			p.Flag, p.Path, short(run), p.Flag, look.Word(beside(run, p.Path)))
+			p.Flag, p.Path, relativeIfShorter(run), p.Flag, look.Word(freePath(run, p.Path)))
 	}
 	info, err := os.Stat(p.Path)
 	to, lerr := os.Readlink(p.Path)
@@ -127,12 +127,12 @@ func (p Place) checkFolder() error {
 	}
 	probe, err := p.probe(dir) // permissions are not enough: a disk may be read-only
 	if errors.Is(err, syscall.ENAMETOOLONG) {
-		short := filepath.Join(dir, shorter(filepath.Base(p.Path)))
+		short := filepath.Join(dir, shortName(filepath.Base(p.Path)))
 		return badinput.Errorf("%s %s: the name is too long, which gets up to %d bytes more until it is whole; "+
 			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.More, look.Word(short))
 	}
 	if err != nil {
-		return badinput.Errorf("%s %s: nothing can be written in %s (%w); choose another place", p.Flag, p.Path, dir, cause(err))
+		return badinput.Errorf("%s %s: nothing can be written in %s (%w); choose another place", p.Flag, p.Path, dir, withoutPath(err))
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
@@ -151,8 +151,8 @@ func (p Place) probe(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// shorter is the beginning of a name, keeping a file extension.
-func shorter(name string) string {
+// shortName is the beginning of a name, keeping a file extension.
+func shortName(name string) string {
 	end := filepath.Ext(name)
 	if len(end) > 16 {
 		end = ""
@@ -167,8 +167,8 @@ func missing(path string) bool {
 	return err != nil
 }
 
-// cause is an error without its path.
-func cause(err error) error {
+// withoutPath is an error without its path.
+func withoutPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err
@@ -176,9 +176,9 @@ func cause(err error) error {
 	return err
 }
 
-// marks are pairs of names that occur together only in the directory of a run or a checkpoint. One alone proves nothing:
+// runMarkers are pairs of names that occur together only in the directory of a run or a checkpoint. One alone proves nothing:
 // an exported table may be called metrics.jsonl.
-var marks = [][2]string{{"metrics.jsonl", "manifest.json"}, {"metrics.jsonl", "checkpoints"}, {"state.json", "optimizer.safetensors"}}
+var runMarkers = [][2]string{{"metrics.jsonl", "manifest.json"}, {"metrics.jsonl", "checkpoints"}, {"state.json", "optimizer.safetensors"}}
 
 // within is the run whose directory contains the place, directly or through links; "" if there is none.
 func (p Place) within() (run string) {
@@ -189,7 +189,7 @@ func (p Place) within() (run string) {
 			if info, err := os.Stat(dir); err == nil && named != nil && os.SameFile(info, named) {
 				return dir
 			}
-			for _, m := range marks {
+			for _, m := range runMarkers {
 				if !missing(filepath.Join(dir, m[0])) && !missing(filepath.Join(dir, m[1])) {
 					run = dir // a checkpoint is in a run further up
 				}
@@ -220,8 +220,8 @@ func resolve(path string) string {
 	return filepath.Join(resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// short is a path relative to the working directory, if that is shorter.
-func short(path string) string {
+// relativeIfShorter is a path relative to the working directory, if that is shorter.
+func relativeIfShorter(path string) string {
 	rel, err := filepath.Rel(resolve("."), path)
 	if err != nil || rel == "." || strings.HasPrefix(rel, "..") {
 		return path
@@ -229,8 +229,8 @@ func short(path string) string {
 	return rel
 }
 
-// beside is a free path like the wanted one, outside of the run.
-func beside(run, path string) string {
+// freePath is a free path like the wanted one, outside of the run.
+func freePath(run, path string) string {
 	name := filepath.Base(path)
 	if resolve(path) == run {
 		name = filepath.Base(run) + "-out"
@@ -238,5 +238,5 @@ func beside(run, path string) string {
 	for !missing(filepath.Join(filepath.Dir(run), name)) {
 		name = "new-" + name
 	}
-	return short(filepath.Join(filepath.Dir(run), name))
+	return relativeIfShorter(filepath.Join(filepath.Dir(run), name))
 }

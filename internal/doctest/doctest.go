@@ -35,8 +35,8 @@ var programs = []string{"grpo", "bin/grpo", "go", "make", "curl", "echo", "expor
 	"python3"}
 
 var (
-	has    = regexp.MustCompile(`^<!-- has: (.*) -->$`)
-	notRun = regexp.MustCompile(`^<!-- not run, ([^:]+?)(?:: (.+))? -->$`)
+	fileMark = regexp.MustCompile(`^<!-- has: (.*) -->$`)
+	notRun   = regexp.MustCompile(`^<!-- not run, ([^:]+?)(?:: (.+))? -->$`)
 )
 
 // mark is a comment about commands that are not run.
@@ -53,7 +53,7 @@ func Parse(text string) (Page, error) {
 	for _, b := range parts(text) {
 		if !b.indented {
 			for i, line := range strings.Split(b.text, "\n") {
-				if m := has.FindStringSubmatch(line); m != nil {
+				if m := fileMark.FindStringSubmatch(line); m != nil {
 					page.Has = append(page.Has, strings.Fields(m[1])...)
 				} else if m := notRun.FindStringSubmatch(line); m != nil {
 					marks = append(marks, &mark{line: b.line + i, why: m[1], begins: m[2]})

@@ -17,7 +17,7 @@ func Why(c Command, tiny func(preset string) bool) string {
 		return ""
 	}
 	for _, w := range words {
-		if why := evident(w, c.Text, tiny); why != "" {
+		if why := specialNeeds(w, c.Text, tiny); why != "" {
 			return why
 		}
 	}
@@ -27,8 +27,8 @@ func Why(c Command, tiny func(preset string) bool) string {
 // published matches models that must be downloaded, and paths of a reader's own models.
 var published = regexp.MustCompile(`(^|=)(~/Qwen|Qwen/|Llama-|gemma-)`)
 
-// evident is what a command needs that not every machine has.
-func evident(words []string, text string, tiny func(string) bool) string {
+// specialNeeds is what a command needs that not every machine has.
+func specialNeeds(words []string, text string, tiny func(string) bool) string {
 	if len(words) == 0 {
 		return ""
 	}

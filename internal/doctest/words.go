@@ -130,11 +130,11 @@ func statements(script string) (found []string) {
 		}
 		start = c == ' ' || c == '\n' || c == '\t'
 	}
-	return loops(append(found, script[from:]))
+	return joinLoops(append(found, script[from:]))
 }
 
-// loops joins the lines of a loop, from its first do to its last done.
-func loops(lines []string) (found []string) {
+// joinLoops joins the lines of a loop, from its first do to its last done.
+func joinLoops(lines []string) (found []string) {
 	open := 0
 	for _, line := range lines {
 		if open > 0 {

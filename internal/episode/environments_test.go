@@ -20,7 +20,7 @@ import (
 // script plays an episode with these texts as the model's turns, and returns the tokens after the prompt.
 func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
 	t.Helper()
-	p, err := k.open(t.Context(), 2000, env, start, hot)
+	p, err := k.open(t.Context(), 2000, env, start, sampleParams)
 	require.NoError(t, err)
 	p.work = new(sync.WaitGroup)
 	var r sampler.Rollout
@@ -49,8 +49,8 @@ const (
 
 // Calls are parsed from the model's turns by the notation of its chat format, if it was offered tools.
 func TestCallsAreHeard(t *testing.T) {
-	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
-	q := &quiz{}
+	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
+	q := &fakeEnv{}
 	try, _ := script(t, k, q, withTools(), twoCalls, noCall, "done")
 	said := q.turns[0]
 	require.Equal(t, "Let me see.", said[0].Text)
@@ -66,7 +66,7 @@ func TestCallsAreHeard(t *testing.T) {
 	require.Equal(t, 1, q.left)
 
 	script(t, k, q, starts("three")[0], twoCalls)
-	require.Empty(t, q.turns[1][0].Calls, "nobody told it of tools")
+	require.Empty(t, q.turns[1][0].Calls, "without tools in the prompt, calls are not parsed")
 	require.Equal(t, twoCalls, q.turns[1][0].Text)
 }
 
@@ -89,7 +89,7 @@ var _ Kit = (*tools.Kit)(nil)
 
 // A model calls tools, gets their results and errors of its calls, and its last turn is graded.
 func TestAnEnvironmentWithTools(t *testing.T) {
-	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
+	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
 	closed := 0
 	graded := reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
 		return reward.Score{Reward: float64(len(c.Text))}, nil
@@ -110,26 +110,26 @@ func TestAnEnvironmentWithTools(t *testing.T) {
 	require.Equal(t, 2, closed)
 	require.Equal(t, Failed, try.played(sampler.Rollout{}).Ending)
 	cut := errors.New("not drawn to its end")
-	require.Equal(t, cut, try.played(sampler.Rollout{Err: cut}).Err, "what failed first")
+	require.Equal(t, cut, try.played(sampler.Rollout{Err: cut}).Err, "the first error is reported")
 
 	try, _ = script(t, k, Tools(func(context.Context, *data.Problem) (Kit, error) { return nil, errDown }, graded), withTools(), twoCalls)
 	require.ErrorIs(t, try.err, errDown)
 	uncounted := func(context.Context, *data.Problem) (Kit, error) { return struct{ Kit }{kit{&closed}}, nil }
 	try, _ = script(t, k, Tools(uncounted, graded), withTools(), twoCalls, "done")
 	require.NoError(t, try.err)
-	require.Zero(t, try.wrong, "nobody counts")
+	require.Zero(t, try.wrong, "a kit that does not count wrong calls has none")
 }
 
 // A grader is an environment of one turn.
 func TestAGraderIsAnEnvironment(t *testing.T) {
-	k, _, e := talk(t, sampler.Options{MaxLength: 320})
+	k, _, e := newTalk(t, sampler.Options{MaxLength: 320})
 	grade := reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
 		if c.Problem.ID == "down" {
 			return reward.Score{Excluded: reward.ExcludedInfra, Note: "no sandbox"}, nil
 		}
 		return reward.Score{Reward: float64(len(c.Text) + c.Tokens)}, nil
 	})
-	played, err := k.Play(t.Context(), e, Graded(grade), starts("a", "down"), hot, nil)
+	played, err := k.Play(t.Context(), e, Graded(grade), starts("a", "down"), sampleParams, nil)
 	require.NoError(t, err)
 	for _, got := range played[:2] {
 		require.Equal(t, Over, got.Ending)

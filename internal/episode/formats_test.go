@@ -13,7 +13,7 @@ import (
 // in is a talk in a chat format whose template refuses messages for which `refusal` is true.
 func in(t *testing.T, refusal string) *Talk {
 	t.Helper()
-	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
+	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
 	k.Tokenizer = k.Tokenizer.WithChatTemplate(`{% for m in messages %}{% if ` + refusal + ` %}{{ raise_exception('no') }}{% endif %}` +
 		`{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
 		`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}{# calls stand in <tool_call> #}`)
@@ -29,7 +29,7 @@ func in(t *testing.T, refusal string) *Talk {
 func TestFormatsThatRefuseAPast(t *testing.T) {
 	const alternating = "(m.role == 'user') != (loop.index0 % 2 == 0)"
 	for _, refusal := range []string{"false", "m.tool_calls", alternating, "m.tool_calls or " + alternating} {
-		k, q := in(t, refusal), &quiz{}
+		k, q := in(t, refusal), &fakeEnv{}
 		try, r := script(t, k, q, withTools(), twoCalls, "so", "done")
 		require.NoError(t, try.err, refusal)
 		require.Len(t, q.turns[0][0].Calls, 2)
@@ -38,7 +38,7 @@ func TestFormatsThatRefuseAPast(t *testing.T) {
 		require.Equal(t, twoCalls+strings.Replace(asks, "%", "0", 1)+"so"+strings.Replace(asks, "%", "1", 1)+"done<|im_end|>",
 			k.Tokenizer.Decode(r.Tokens, false), refusal)
 	}
-	try, _ := script(t, in(t, "messages|length > 2"), &quiz{}, withTools(), "so")
+	try, _ := script(t, in(t, "messages|length > 2"), &fakeEnv{}, withTools(), "so")
 	require.ErrorContains(t, try.err, "what the environment answers cannot be rendered: ")
 	require.ErrorContains(t, try.err, "the model's chat template refuses the conversation: no")
 }

@@ -24,23 +24,23 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// quiz asks repeatedly, and rewards each answer. The problem's ID selects its behaviour.
-type quiz struct {
+// fakeEnv asks repeatedly, and rewards each answer. The problem's ID selects its behaviour.
+type fakeEnv struct {
 	mu           sync.Mutex
 	opened, left int
 	turns        [][]Said // of each episode
 	slow         chan struct{}
 }
 
-type question struct {
-	*quiz
+type fakeEpisode struct {
+	*fakeEnv
 	id string
 	at int
 }
 
 var errDown = errors.New("the machine is down")
 
-func (q *quiz) Open(_ context.Context, p *data.Problem) (Episode, error) {
+func (q *fakeEnv) Open(_ context.Context, p *data.Problem) (Episode, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.ID == "shut" {
@@ -48,10 +48,10 @@ func (q *quiz) Open(_ context.Context, p *data.Problem) (Episode, error) {
 	}
 	q.opened++
 	q.turns = append(q.turns, nil)
-	return &question{q, p.ID, len(q.turns) - 1}, nil
+	return &fakeEpisode{q, p.ID, len(q.turns) - 1}, nil
 }
 
-func (q *question) Turn(ctx context.Context, said Said) (Answer, error) {
+func (q *fakeEpisode) Turn(ctx context.Context, said Said) (Answer, error) {
 	q.mu.Lock()
 	q.turns[q.at] = append(q.turns[q.at], said)
 	q.mu.Unlock()
@@ -74,15 +74,15 @@ func (q *question) Turn(ctx context.Context, said Said) (Answer, error) {
 	return a, nil
 }
 
-func (q *question) Close() error {
+func (q *fakeEpisode) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.left++
 	return nil
 }
 
-// talk speaks with a small model in which some tokens end a turn.
-func talk(t *testing.T, o sampler.Options) (*Talk, *model.Policy, *sampler.Engine) {
+// newTalk speaks with a small model in which some tokens end a turn.
+func newTalk(t *testing.T, o sampler.Options) (*Talk, *model.Policy, *sampler.Engine) {
 	t.Helper()
 	b := backendtest.CPU(t, cpu.Options{})
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
@@ -110,16 +110,16 @@ func starts(ids ...string) (list []Start) {
 	return list
 }
 
-var hot = sampler.Params{Temperature: 1}
+var sampleParams = sampler.Params{Temperature: 1}
 
 // Episodes end as intended, each is closed, and their tokens are those that the chat format renders for the messages, with the model's
 // turns as they were drawn.
 func TestEpisodes(t *testing.T) {
-	k, p, e := talk(t, sampler.Options{MaxLength: 320, MaxSequences: 3})
-	q := &quiz{}
+	k, p, e := newTalk(t, sampler.Options{MaxLength: 320, MaxSequences: 3})
+	q := &fakeEnv{}
 	var told []Played
 	all := starts("three", "on", "down", "shut", "mute")
-	played, err := k.Play(t.Context(), e, q, all, hot, func(p Played) { told = append(told, p) })
+	played, err := k.Play(t.Context(), e, q, all, sampleParams, func(p Played) { told = append(told, p) })
 	require.NoError(t, err)
 	require.ElementsMatch(t, played, told)
 	require.Equal(t, 8, q.opened)
@@ -187,11 +187,11 @@ func checkDatum(t *testing.T, p *model.Policy, got Played) {
 
 // Episodes do not depend on each other: neither on their number, nor on how long others take.
 func TestEpisodesStandAlone(t *testing.T) {
-	k, _, e := talk(t, sampler.Options{MaxLength: 320, MaxSequences: 2})
+	k, _, e := newTalk(t, sampler.Options{MaxLength: 320, MaxSequences: 2})
 	slow := make(chan struct{})
 	all := starts("slow", "three", "on")
 	others := 4
-	played, err := k.Play(t.Context(), e, &quiz{slow: slow}, all, hot, func(p Played) {
+	played, err := k.Play(t.Context(), e, &fakeEnv{slow: slow}, all, sampleParams, func(p Played) {
 		if p.Request > 0 {
 			if others--; others == 0 {
 				close(slow) // so that it answers when all others are over
@@ -199,8 +199,8 @@ func TestEpisodesStandAlone(t *testing.T) {
 		}
 	})
 	require.NoError(t, err)
-	_, _, narrow := talk(t, sampler.Options{MaxLength: 320, MaxSequences: 8, CacheBytes: e.CacheBytes / 2})
-	again, err := k.Play(t.Context(), narrow, &quiz{slow: slow}, all, hot, nil)
+	_, _, narrow := newTalk(t, sampler.Options{MaxLength: 320, MaxSequences: 8, CacheBytes: e.CacheBytes / 2})
+	again, err := k.Play(t.Context(), narrow, &fakeEnv{slow: slow}, all, sampleParams, nil)
 	require.NoError(t, err)
 	for _, all := range [][]Played{played, again} {
 		for i := range all {
@@ -213,9 +213,9 @@ func TestEpisodesStandAlone(t *testing.T) {
 
 // The limits hold: tokens of a turn, tokens of an episode, and time.
 func TestBudgets(t *testing.T) {
-	k, _, e := talk(t, sampler.Options{MaxLength: 320})
+	k, _, e := newTalk(t, sampler.Options{MaxLength: 320})
 	k.Stops, k.Tokens, k.Turns = k.Renderer.Stop(), 60, 9
-	played, err := k.Play(t.Context(), e, &quiz{}, starts("on"), hot, nil)
+	played, err := k.Play(t.Context(), e, &fakeEnv{}, starts("on"), sampleParams, nil)
 	require.NoError(t, err)
 	for _, got := range played {
 		require.Equal(t, OutOfTokens, got.Ending)
@@ -223,13 +223,13 @@ func TestBudgets(t *testing.T) {
 		require.LessOrEqual(t, len(got.Tokens), 60)
 	}
 	k.Tokens, k.Time = 0, 20*time.Millisecond
-	played, err = k.Play(t.Context(), e, &quiz{}, starts("late"), hot, nil)
+	played, err = k.Play(t.Context(), e, &fakeEnv{}, starts("late"), sampleParams, nil)
 	require.NoError(t, err)
 	require.Equal(t, Failed, played[0].Ending)
 	require.ErrorContains(t, played[0].Err, "the environment took longer than the 20ms for its answers")
 
 	k.Turns, k.Time = 1, 0
-	played, err = k.Play(t.Context(), e, &quiz{}, starts("on"), hot, nil)
+	played, err = k.Play(t.Context(), e, &fakeEnv{}, starts("on"), sampleParams, nil)
 	require.NoError(t, err)
 	require.Len(t, played[0].Turns, 1)
 	require.Equal(t, OutOfTurns, played[0].Ending)
@@ -241,7 +241,7 @@ func TestBudgets(t *testing.T) {
 	} {
 		bad := *k
 		spoil(&bad)
-		_, err := bad.Play(t.Context(), e, &quiz{}, starts("on"), hot, nil)
+		_, err := bad.Play(t.Context(), e, &fakeEnv{}, starts("on"), sampleParams, nil)
 		require.ErrorContains(t, err, message)
 		require.True(t, badinput.Is(err))
 	}
@@ -249,10 +249,10 @@ func TestBudgets(t *testing.T) {
 
 // Cancelling waits for the environment, and every episode is closed.
 func TestEpisodesAreCancelled(t *testing.T) {
-	k, _, e := talk(t, sampler.Options{MaxLength: 320})
+	k, _, e := newTalk(t, sampler.Options{MaxLength: 320})
 	ctx, cancel := context.WithCancel(t.Context())
-	q := &quiz{}
-	_, err := k.Play(ctx, e, q, append(starts("late"), starts("three")...), hot, func(Played) { cancel() })
+	q := &fakeEnv{}
+	_, err := k.Play(ctx, e, q, append(starts("late"), starts("three")...), sampleParams, func(Played) { cancel() })
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, q.opened, q.left)
 	require.Equal(t, e.Blocks, e.FreeBlocks())

@@ -38,7 +38,7 @@ type attempt struct {
 
 // answer lets the environment answer the last turn, and returns how the sequence continues.
 func (t *attempt) answer(sofar sampler.Rollout) (more sampler.More) {
-	more, t.err = t.goOn(sofar)
+	more, t.err = t.nextTurn(sofar)
 	if t.err != nil || more.MaxTokens == 0 {
 		more = sampler.More{}
 		t.err = errors.Join(t.err, t.close())
@@ -46,7 +46,7 @@ func (t *attempt) answer(sofar sampler.Rollout) (more sampler.More) {
 	return more
 }
 
-func (t *attempt) goOn(sofar sampler.Rollout) (more sampler.More, err error) {
+func (t *attempt) nextTurn(sofar sampler.Rollout) (more sampler.More, err error) {
 	said, turn, ended := t.read(sofar)
 	answer, err := t.ask(said)
 	if err != nil {

@@ -28,8 +28,8 @@ func Beside(p *model.Policy) (sampler.Options, error) {
 	return o, err
 }
 
-// beside adds that sampler with its adapters to the plan.
-func (r Run) beside(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
+// addServing adds that sampler with its adapters to the plan.
+func (r Run) addServing(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	twin, err := policy.Twin()
 	if err != nil {
 		return err

@@ -89,11 +89,11 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 // longest is the length of the longest possible sequence.
 func (r Run) longest() (int, error) {
 	c, err := model.ReadConfig(r.Dir)
-	return min(max(r.Prompt, 1)+r.drawn(), c.MaxPositions), err
+	return min(max(r.Prompt, 1)+r.mostDrawn(), c.MaxPositions), err
 }
 
-// drawn is the most tokens that can follow a prompt.
-func (r Run) drawn() int {
+// mostDrawn is the most tokens that can follow a prompt.
+func (r Run) mostDrawn() int {
 	if r.Reads {
 		return 0
 	}

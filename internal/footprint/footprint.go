@@ -103,7 +103,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if rooms[p.host()].Mapped && !r.Loaded {
 		p.files = filesOf(r.Dir)
 	}
-	length := min(max(r.Prompt, 1)+r.drawn(), policy.MaxPositions)
+	length := min(max(r.Prompt, 1)+r.mostDrawn(), policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
@@ -124,9 +124,9 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		bytes, host := l.Take()
 		p.add("batches", bytes-training-scoring+l.WorkSize(work), host)
 	}
-	p.rest(r, length)
+	p.addOthers(r, length)
 	if r.Learns && r.Serve != "" {
-		if err := r.beside(p, l, policy); err != nil {
+		if err := r.addServing(p, l, policy); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +217,7 @@ func (r Run) report(length int) int {
 	return max(leastReport, problemBytes+r.PromptsPerStep*r.CompletionsPerPrompt*(completionBytes+tokenBytes*length))
 }
 
-func (p *Plan) rest(r Run, length int) {
+func (p *Plan) addOthers(r Run, length int) {
 	if r.Cells {
 		p.add("sandbox", 0, r.slots()*cellBytes)
 	}

@@ -29,39 +29,39 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// counting is a backend that counts allocations.
-type counting struct {
+// countingBackend is a backend that counts allocations.
+type countingBackend struct {
 	kernels.Backend
 	kernels.Quantiser // only NewQuantised is called
 	buffers           int
 	matrices          []kernels.Matrix
 }
 
-func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+func (c *countingBackend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	c.buffers += n * t.Size()
 	return c.Backend.Alloc(t, n)
 }
 
-func (c *counting) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
+func (c *countingBackend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	m, err := c.Backend.NewMatrix(t, rows, cols)
 	c.matrices = append(c.matrices, m)
 	return m, err
 }
 
-func (c *counting) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
+func (c *countingBackend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
 	m, err := kernels.NewQuantised(c.Backend, t, parts...)
 	c.matrices = append(c.matrices, m)
 	return m, err
 }
 
-func (c *counting) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+func (c *countingBackend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
 	k, err := c.Backend.NewCache(h, t, layers, blocks)
 	c.buffers += k.Bytes()
 	return k, err
 }
 
 // take returns the bytes allocated since the last call, and not freed.
-func (c *counting) take() int {
+func (c *countingBackend) take() int {
 	n := c.buffers
 	for _, m := range c.matrices {
 		n += m.Bytes()
@@ -93,7 +93,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 			r := run(t, words...)
 			p, err := Of(r)
 			require.NoError(t, err)
-			c := &counting{Backend: r.Backend}
+			c := &countingBackend{Backend: r.Backend}
 			near := func(name string, got, planned int) {
 				t.Helper()
 				require.InEpsilon(t, got, planned, 0.02, name)
@@ -117,7 +117,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 			require.NoError(t, err)
 			near("moments", c.take(), p.Of("moments"))
 			if r.Serve != "" {
-				servedBeside(t, c, policy, p)
+				checkServing(t, c, policy, p)
 			}
 			training, scoring, err := policy.Prepare(r.Prompt + r.MaxTokens)
 			require.NoError(t, err)
@@ -131,8 +131,8 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// servedBeside compares the allocations for serving during training with the plan, which lists the parts of a matrix.
-func servedBeside(t *testing.T, c *counting, policy *model.Policy, p *Plan) {
+// checkServing compares the allocations for serving during training with the plan, which lists the parts of a matrix.
+func checkServing(t *testing.T, c *countingBackend, policy *model.Policy, p *Plan) {
 	t.Helper()
 	twin, err := policy.Twin()
 	require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestTheLargestThatFits(t *testing.T) {
 	for share := 0.02; share < 1; share += 0.07 {
 		r := run(t, "recompute=cheap", fmt.Sprintf("max_rows=%d", asked))
 		rooms := roomsOf(r.Backend)
-		rooms[device].Bytes = int64((float64(least) + share*float64(most-least)) / (1 - spare))
+		rooms[device].Bytes = int64((float64(least) + share*float64(most-least)) / (1 - unusedShare))
 		p, err := r.plan(rooms)
 		require.NoError(t, err)
 		_, word, _ := strings.Cut(r.refuse(p, device).Error(), "the largest that fits is max_rows=")
@@ -234,7 +234,7 @@ func TestTheFastestChoiceOfRecomputeThatFits(t *testing.T) {
 	}
 	for _, c := range [][2]string{{"none", "cheap"}, {"none", "blocks"}, {"cheap", "blocks"}} {
 		_, p := planned(c[1], roomOf(40e9))
-		room := roomOf(int64(float64(p.needs(device)+10_000) / (1 - spare)))
+		room := roomOf(int64(float64(p.needs(device)+10_000) / (1 - unusedShare)))
 		r, p := planned(c[0], room)
 		require.False(t, p.enough(), c)
 		require.ErrorContains(t, r.refuse(p, device), "; type recompute="+c[1], c)

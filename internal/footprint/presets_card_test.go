@@ -17,8 +17,8 @@ func TestPresetsTakeWhatTheTableSaysOnACard(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()
 	var on rooms
-	on[device].Room, on[device].known = memory.Room{Bytes: left(24), Limit: "the memory of card 0", Apart: true}, true
-	on[host].Room, on[host].known = memory.Room{Bytes: left(32), Limit: "the machine's memory"}, true
+	on[device].Room, on[device].known = memory.Room{Bytes: roomOfGiB(24), Limit: "the memory of card 0", Apart: true}, true
+	on[host].Room, on[host].known = memory.Room{Bytes: roomOfGiB(32), Limit: "the machine's memory"}, true
 	var names []string
 	for _, name := range configs.Presets() {
 		if p := presets[name]; p.gib > 0 && p.gib <= 24 {
@@ -26,6 +26,6 @@ func TestPresetsTakeWhatTheTableSaysOnACard(t *testing.T) {
 		}
 	}
 	checkTable(t, "On a card:\n\n"+columns, names, func(name, _ string) string {
-		return tabulated(t, b, name, presets[name].shape, on, "")
+		return presetLine(t, b, name, presets[name].shape, on, "")
 	})
 }

@@ -34,14 +34,14 @@ var presets = map[string]struct {
 	"4090_gemma2": {"gemma2-9b", 24},
 }
 
-// left is the memory that a run finds of a number of GiB, after a system or the driver of a card.
-func left(gib int) int64 { return int64(gib)<<30 - 1<<29 }
+// roomOfGiB is the memory that a run finds of a number of GiB, after a system or the driver of a card.
+func roomOfGiB(gib int) int64 { return int64(gib)<<30 - 1<<29 }
 
 // prompt is the length of the longest prompt in the tables.
 const prompt = 1024
 
-// hollow writes a model of a published shape with sparse weight files, which is enough to plan.
-func hollow(t *testing.T, shape string) (dir string, c model.Config) {
+// sparseModel writes a model of a published shape with sparse weight files, which is enough to plan.
+func sparseModel(t *testing.T, shape string) (dir string, c model.Config) {
 	t.Helper()
 	c, err := model.ShapeNamed(shape)
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func hollow(t *testing.T, shape string) (dir string, c model.Config) {
 	return dir, c
 }
 
-// parts are the columns of the tables: memory by purpose.
-var parts = []struct {
+// tableColumns are the columns of the tables: memory by purpose.
+var tableColumns = []struct {
 	name  string
 	items []string
 }{
@@ -80,13 +80,13 @@ var parts = []struct {
 // chosen matches the last columns, the chosen settings.
 var chosen = regexp.MustCompile(`\| (\d+) \| \d+ \| (\w+) \|$`)
 
-// tabulated is the line of a preset: the memory by purpose, in GB. The settings in an existing line are used as a starting point, which
+// presetLine is the line of a preset: the memory by purpose, in GB. The settings in an existing line are used as a starting point, which
 // saves planning other choices.
-func tabulated(t *testing.T, b kernels.Backend, name, shape string, room rooms, line string) string {
+func presetLine(t *testing.T, b kernels.Backend, name, shape string, room rooms, line string) string {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: name})
 	require.NoError(t, err)
-	dir, c := hollow(t, shape)
+	dir, c := sparseModel(t, shape)
 	cfg.SandboxSlots = 2
 	if choice := chosen.FindStringSubmatch(line); choice != nil {
 		cfg.MaxRows, err = strconv.Atoi(choice[1])
@@ -102,7 +102,7 @@ func tabulated(t *testing.T, b kernels.Backend, name, shape string, room rooms, 
 	}
 	cells := []string{"`" + name + "`", fmt.Sprintf("%s, %.2f B", strings.TrimSuffix(c.Architecture, "ForCausalLM"), float64(weights)/1e9),
 		map[string]string{"none": "bf16", "nf4": "NF4"}[cfg.Quantize]}
-	for _, column := range parts {
+	for _, column := range tableColumns {
 		sum := 0
 		for _, i := range p.Items {
 			if strings.Contains(" "+strings.Join(column.items, " ")+" ", " "+i.Name+" ") {
@@ -169,6 +169,6 @@ func TestPresetsTakeWhatTheTableSays(t *testing.T) {
 	})
 	checkTable(t, "On a processor:\n\n"+columns, names, func(name, line string) string {
 		p := presets[name]
-		return tabulated(t, b, name, p.shape, roomOf(left(p.gib)), line)
+		return presetLine(t, b, name, p.shape, roomOf(roomOfGiB(p.gib)), line)
 	})
 }

@@ -93,7 +93,7 @@ func (r Run) refuse(p *Plan, s side) error {
 		v := r.largest(p, best)
 		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
 	}
-	for _, thriftier := range thriftierThan[r.Recompute] {
+	for _, thriftier := range lessMemoryThan[r.Recompute] {
 		choice := memorySetting{set: func(c *configs.Config, _ int) { c.Recompute = thriftier }}
 		if again := r.with(p, choice, 0); r.Learns && again != nil && again.enough() {
 			return badinput.Errorf("recompute=%s: %s; type recompute=%s", r.Recompute, short, thriftier)
@@ -110,8 +110,8 @@ func (r Run) refuse(p *Plan, s side) error {
 		r.Model, short, p, together)
 }
 
-// thriftierThan are the values of recompute that take less memory, the fastest first.
-var thriftierThan = map[string][]string{"none": {"cheap", "blocks"}, "cheap": {"blocks"}}
+// lessMemoryThan are the values of recompute that take less memory, the fastest first.
+var lessMemoryThan = map[string][]string{"none": {"cheap", "blocks"}, "cheap": {"blocks"}}
 
 // largest is the largest value of a setting that fits, to three digits, by binary search: the memory is monotonic in a setting but not
 // linear, as it is the maximum of several sums.

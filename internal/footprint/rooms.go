@@ -78,11 +78,11 @@ func (p *Plan) needs(s side) int {
 	return n
 }
 
-// spare is the share of free memory that is not used: other processes need memory too, and the kernel's number is an estimate.
-const spare = 0.05
+// unusedShare is the share of free memory that is not used: other processes need memory too, and the kernel's number is an estimate.
+const unusedShare = 0.05
 
 // limit is the memory that the run may use.
-func (p *Plan) limit(s side) float64 { return (1 - spare) * float64(p.rooms[s].Bytes) }
+func (p *Plan) limit(s side) float64 { return (1 - unusedShare) * float64(p.rooms[s].Bytes) }
 
 // fits reports whether the plan fits on both sides, or on which it does not.
 func (p *Plan) fits() (short side, fits bool) {

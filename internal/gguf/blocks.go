@@ -101,8 +101,8 @@ func (t Type) decode(dst []float32, src []byte) {
 	}
 }
 
-// off is the largest error that encoding x may have, if the largest magnitude in its block is most.
-func (t Type) off(x, most float64) float64 {
+// maxError is the largest error that encoding x may have, if the largest magnitude in its block is most.
+func (t Type) maxError(x, most float64) float64 {
 	const half = 1.0 / 2048 // relative error of rounding a number, or a scale, to f16
 	const step = 0x1p-25    // half of the smallest step of f16
 	const least = 0x1p-134  // and of bf16
@@ -131,7 +131,7 @@ func (t Type) check(meant []float32, written []byte, room []float32) error {
 				most = math.Max(most, math.Abs(float64(y)))
 			}
 		}
-		if d := math.Abs(float64(x) - float64(room[i])); !(d <= t.off(float64(x), most)) {
+		if d := math.Abs(float64(x) - float64(room[i])); !(d <= t.maxError(float64(x), most)) {
 			return fmt.Errorf("element %d is %g, and would be written as %g", i, x, room[i])
 		}
 	}

@@ -57,7 +57,7 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	if cfg, err = published(cfg, set); err != nil {
+	if cfg, err = withWeightType(cfg, set); err != nil {
 		return nil, err
 	}
 	pairs := append(fam.settings(cfg, t), Pair{"general.name", name})
@@ -71,8 +71,8 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 	return append(notes, more...), Write(path, append(pairs, words...), tensors)
 }
 
-// published completes the configuration with the type of the weights, if config.json does not say it.
-func published(c model.Config, set *tensorfile.Set) (model.Config, error) {
+// withWeightType completes the configuration with the type of the weights, if config.json does not say it.
+func withWeightType(c model.Config, set *tensorfile.Set) (model.Config, error) {
 	table, err := set.Tensor("model.embed_tokens.weight")
 	return c.Published(table.Encoding), err
 }
@@ -94,7 +94,7 @@ func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.
 			if err != nil {
 				return nil, err
 			}
-			kind := t.fitting(name, from.Shape)
+			kind := t.forTensor(name, from.Shape)
 			change := f.changeOf(part.Tensor, cfg)
 			all = append(all, Tensor{name, kind, from.Shape, func(w io.Writer) error {
 				defer set.Release(part.Tensor)
@@ -105,18 +105,18 @@ func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.
 	return all, nil
 }
 
-// atATime is how many numbers of a tensor are in memory at a time.
-const atATime = 1 << 16
+// chunkNumbers is how many numbers of a tensor are in memory at a time.
+const chunkNumbers = 1 << 16
 
 // write writes a tensor in type t.
-func (c change) write(w io.Writer, from tensorfile.Tensor, t Type) error {
+func (c tensorChange) write(w io.Writer, from tensorfile.Tensor, t Type) error {
 	rows, cols := 1, from.Shape[len(from.Shape)-1]
 	if len(from.Shape) == 2 {
 		rows = from.Shape[0]
 	} else if c.heads > 0 { // a bias: one number per row
 		rows, cols = cols, 1
 	}
-	if from.Encoding == encodings[t] && kinds[t].block == 1 && c.none() {
+	if from.Encoding == encodings[t] && kinds[t].block == 1 && c.isZero() {
 		if err := tensorfile.CheckFinite(from); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (c change) write(w io.Writer, from tensorfile.Tensor, t Type) error {
 		return err
 	}
 	size := from.Encoding.Size()
-	n := min(cols, atATime/kinds[t].block*kinds[t].block)
+	n := min(cols, chunkNumbers/kinds[t].block*kinds[t].block)
 	values, again, wide := make([]float32, n), make([]float32, n), make([]float64, n)
 	written := make([]byte, n/kinds[t].block*kinds[t].bytes)
 	for r := range rows {
@@ -182,7 +182,7 @@ func (f *File) Set() (*tensorfile.Set, error) {
 }
 
 // made is one of these tensors.
-func (f *File) made(name string, p place, c change) tensorfile.Made {
+func (f *File) made(name string, p tensorPlace, c tensorChange) tensorfile.Made {
 	encoding, plain := encodings[p.kind]
 	if !plain {
 		encoding = encodings[F32]
@@ -190,16 +190,16 @@ func (f *File) made(name string, p place, c change) tensorfile.Made {
 	m := tensorfile.Made{Name: name, Encoding: encoding, Shape: p.shape, Release: func() { f.mapping.Drop(p.from, p.to) }}
 	m.Bytes = func() ([]byte, error) {
 		raw := f.mapping.Bytes[p.from:p.to]
-		if plain && c.none() {
+		if plain && c.isZero() {
 			return raw, nil
 		}
-		return c.back(raw, p, encoding.Size())
+		return c.undo(raw, p, encoding.Size())
 	}
 	return m
 }
 
-// back undoes the change of a tensor's bytes. Quantised blocks become f32.
-func (c change) back(raw []byte, p place, size int) ([]byte, error) {
+// undo undoes the change of a tensor's bytes. Quantised blocks become f32.
+func (c tensorChange) undo(raw []byte, p tensorPlace, size int) ([]byte, error) {
 	rows, cols := 1, p.shape[len(p.shape)-1]
 	if len(p.shape) == 2 {
 		rows = p.shape[0]

@@ -82,17 +82,17 @@ func (f *family) tensorName(hf string) (string, error) {
 	return "", fmt.Errorf("gguf: tensor %q has no name in a file of the architecture %s", hf, f.name)
 }
 
-// change is how a tensor's numbers differ in the file.
-type change struct {
+// tensorChange is how a tensor's numbers differ in the file.
+type tensorChange struct {
 	heads, width int     // if not 0: rows are permuted within heads of that many rows, interleaving the halves
 	offset       float32 // added
 }
 
-// none reports whether nothing changes.
-func (c change) none() bool { return c == change{} }
+// isZero reports whether nothing changes.
+func (c tensorChange) isZero() bool { return c == tensorChange{} }
 
 // changeOf is the change of a tensor of the model.
-func (f *family) changeOf(hf string, cfg model.Config) (c change) {
+func (f *family) changeOf(hf string, cfg model.Config) (c tensorChange) {
 	of := func(module string) bool { return strings.Contains(hf, module) }
 	switch {
 	case f.pairwise && of("self_attn.q_proj."):
@@ -106,7 +106,7 @@ func (f *family) changeOf(hf string, cfg model.Config) (c change) {
 }
 
 // row is the row in the model for row r of the file.
-func (c change) row(r int) int {
+func (c tensorChange) row(r int) int {
 	if c.heads == 0 {
 		return r
 	}

@@ -68,7 +68,7 @@ func scores(t *testing.T, open func(b kernels.Backend, o model.Options) (*model.
 	return got
 }
 
-func furthest(a, b [][]float32) (most float64) {
+func maxDiff(a, b [][]float32) (most float64) {
 	for i := range a {
 		for k := range a[i] {
 			most = math.Max(most, math.Abs(float64(a[i][k])-float64(b[i][k])))
@@ -114,7 +114,7 @@ func TestEveryFamilyComesBack(t *testing.T) {
 				shape, got := withoutRope(shape), withoutRope(got)
 				shape.DType = got.DType
 				require.Equal(t, shape, got)
-				off := furthest(want, scores(t, func(b kernels.Backend, o model.Options) (*model.Policy, error) { return f.Model(t.Context(), b, o) }))
+				off := maxDiff(want, scores(t, func(b kernels.Backend, o model.Options) (*model.Policy, error) { return f.Model(t.Context(), b, o) }))
 				require.LessOrEqual(t, off, most, "%s", kind)
 				if kind == BF16 && c.exact {
 					require.Zero(t, off)
@@ -299,7 +299,7 @@ func FuzzRead(f *testing.F) {
 // The weight of a norm stored in 16 bits is read, and what the format adds to it is subtracted.
 func TestANormIn16Bits(t *testing.T) {
 	for kind, one := range map[Type][]byte{F16: {0x00, 0x3c}, BF16: {0x80, 0x3f}} {
-		raw, err := change{offset: 1}.back(bytes.Repeat(one, 3), place{kind: kind, shape: []int{3}}, 2)
+		raw, err := tensorChange{offset: 1}.undo(bytes.Repeat(one, 3), tensorPlace{kind: kind, shape: []int{3}}, 2)
 		require.NoError(t, err)
 		require.Equal(t, make([]byte, 6), raw)
 	}
@@ -307,7 +307,7 @@ func TestANormIn16Bits(t *testing.T) {
 
 // A quantised bias, which no program writes, is refused, since its rows cannot be permuted.
 func TestABiasOfBlocksIsRefused(t *testing.T) {
-	_, err := change{heads: 2, width: 16}.back(make([]byte, 34), place{kind: Q8, shape: []int{32}}, 4)
+	_, err := tensorChange{heads: 2, width: 16}.undo(make([]byte, 34), tensorPlace{kind: Q8, shape: []int{32}}, 4)
 	require.ErrorContains(t, err, "q8_0 has blocks of 32")
 }
 

@@ -58,18 +58,18 @@ func TestHeadersThatMisleadAreRefused(t *testing.T) {
 func TestBytesThatAreNoNumbersAreRefused(t *testing.T) {
 	from := tensorfile.Tensor{Name: "w", File: "f", Encoding: kernels.EncodedBF16, Shape: []int{1, 2}, Bytes: []byte{0x80, 0x3f, 0x80, 0x7f}}
 	var out bytes.Buffer
-	err := change{}.write(&out, from, BF16)
+	err := tensorChange{}.write(&out, from, BF16)
 	require.ErrorContains(t, err, `"w"`)
 	require.True(t, badinput.Is(err))
 	from.Bytes[3] = 0x3f
-	require.NoError(t, change{}.write(&out, from, BF16))
+	require.NoError(t, tensorChange{}.write(&out, from, BF16))
 	require.Equal(t, from.Bytes, out.Bytes())
 
 	// Nor is a number beyond the range of a 16-bit scale written as infinity.
 	huge := tensorfile.Tensor{Name: "w", File: "f", Encoding: kernels.EncodedF32, Shape: []int{1, 32}, Bytes: make([]byte, 128)}
 	binary.LittleEndian.PutUint32(huge.Bytes, math.Float32bits(1e9))
 	for _, kind := range []Type{Q8, Q4} {
-		err := change{}.write(io.Discard, huge, kind)
+		err := tensorChange{}.write(io.Discard, huge, kind)
 		require.ErrorContains(t, err, "element 0 is 1e+09, and would be written as +Inf")
 		require.True(t, badinput.Is(err))
 	}

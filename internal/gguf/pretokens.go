@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// step is a normalizer or pre-tokenizer of tokenizer.json, with the keys of all kinds.
-type step struct {
+// tokenizerStep is a normalizer or pre-tokenizer of tokenizer.json, with the keys of all kinds.
+type tokenizerStep struct {
 	Type        string
-	Normalizers []step
-	Pre         []step `json:"pretokenizers"`
-	Processors  []step
+	Normalizers []tokenizerStep
+	Pre         []tokenizerStep `json:"pretokenizers"`
+	Processors  []tokenizerStep
 	Pattern     struct{ Regex, String string }
 	Single      []map[string]json.RawMessage
 	Individual  bool  `json:"individual_digits"`
@@ -22,15 +22,15 @@ type step struct {
 }
 
 // inner are the steps of a sequence, or the step itself.
-func (s *step) inner() []step {
+func (s *tokenizerStep) inner() []tokenizerStep {
 	if s == nil {
 		return nil
 	}
 	if s.Type != "Sequence" {
-		return []step{*s}
+		return []tokenizerStep{*s}
 	}
-	var all []step
-	for _, list := range [][]step{s.Normalizers, s.Pre, s.Processors} {
+	var all []tokenizerStep
+	for _, list := range [][]tokenizerStep{s.Normalizers, s.Pre, s.Processors} {
 		for i := range list {
 			all = append(all, list[i].inner()...)
 		}
@@ -39,7 +39,7 @@ func (s *step) inner() []step {
 }
 
 // begins reports whether a text gets a begin token.
-func (s *step) begins() bool {
+func (s *tokenizerStep) begins() bool {
 	for _, p := range s.inner() {
 		if p.Type != "TemplateProcessing" || len(p.Single) == 0 {
 			continue
@@ -52,7 +52,7 @@ func (s *step) begins() bool {
 }
 
 // prefixed reports whether a text gets a leading space.
-func (w *words) prefixed() bool {
+func (w *tokenizerFile) prefixed() bool {
 	for _, s := range append(w.Normalizer.inner(), w.Pre.inner()...) {
 		switch {
 		case s.Type == "Prepend" && s.Prepend != "":
@@ -87,7 +87,7 @@ var preTokenizers = map[string]string{
 var wholeWords = map[string]string{"llama-bpe": "dbrx"}
 
 // preTokenizer is the name of the model's pre-tokenizer; "" if it has none.
-func (w *words) preTokenizer() (string, error) {
+func (w *tokenizerFile) preTokenizer() (string, error) {
 	if w.Model.ByteFallback {
 		return "", nil
 	}

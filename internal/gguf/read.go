@@ -13,13 +13,13 @@ import (
 type File struct {
 	Path    string
 	pairs   map[string]any
-	tensors map[string]place
+	tensors map[string]tensorPlace
 	order   []string // names of the tensors
 	mapping *tensorfile.Mapping
 }
 
-// place is where a tensor is in the file.
-type place struct {
+// tensorPlace is where a tensor is in the file.
+type tensorPlace struct {
 	kind     Type
 	shape    []int
 	from, to int
@@ -62,7 +62,7 @@ func read(data []byte) (*File, error) {
 	if tensors > mostTensors || pairs > mostPairs {
 		return nil, badinput.Errorf("it claims %d tensors and %d keys, expected at most %d and %d", tensors, pairs, mostTensors, mostPairs)
 	}
-	f := &File{pairs: map[string]any{}, tensors: map[string]place{}}
+	f := &File{pairs: map[string]any{}, tensors: map[string]tensorPlace{}}
 	for range pairs {
 		key := c.text()
 		if _, there := f.pairs[key]; there {
@@ -91,7 +91,7 @@ func read(data []byte) (*File, error) {
 }
 
 // tensor reads an entry of the list of tensors.
-func (c *cursor) tensor() (name string, p place, offset uint64) {
+func (c *cursor) tensor() (name string, p tensorPlace, offset uint64) {
 	name = c.text()
 	sides := c.number(4)
 	if sides < 1 || sides > mostSides {

@@ -66,7 +66,7 @@ func TestNormsOfGemma2AreWhole(t *testing.T) {
 }
 
 func TestKindsOfTokens(t *testing.T) {
-	var w words
+	var w tokenizerFile
 	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":0,"content":"<unk>","special":true},{"id":2,"content":"▁▁"}],
 		"model":{"unk_token":"<unk>","byte_fallback":true,"vocab":{"<unk>":0,"<0x0A>":1,"▁▁":2,"▁":3}}}`), &w))
 	pairs := map[string]any{}
@@ -75,7 +75,7 @@ func TestKindsOfTokens(t *testing.T) {
 	}
 	require.Equal(t, []string{"<unk>", "<0x0A>", "  ", "▁", "[PAD4]"}, pairs["tokenizer.ggml.tokens"])
 	require.Equal(t, []int32{unknownToken, byteToken, userToken, normalToken, unusedToken}, pairs["tokenizer.ggml.token_type"])
-	w = words{} // in a byte-level vocabulary ▁ is an ordinary letter
+	w = tokenizerFile{} // in a byte-level vocabulary ▁ is an ordinary letter
 	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"<tool▁call>"}],"model":{"vocab":{"x":0}}}`), &w))
 	require.Equal(t, []string{"x", "<tool▁call>"}, w.tokens(2)[0].Value)
 	for pre, want := range map[string]bool{
@@ -83,19 +83,19 @@ func TestKindsOfTokens(t *testing.T) {
 		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace","add_prefix_space":true}`: true,
 		`{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
 	} {
-		var w words
+		var w tokenizerFile
 		require.NoError(t, json.Unmarshal([]byte(`{"pre_tokenizer":`+pre+`}`), &w))
 		require.Equal(t, want, w.prefixed(), pre)
 	}
 	for blank, want := range map[string]bool{"▁": true, "": false} {
-		w = words{Normalizer: &step{Type: "Prepend", Prepend: blank}}
+		w = tokenizerFile{Normalizer: &tokenizerStep{Type: "Prepend", Prepend: blank}}
 		require.Equal(t, want, w.prefixed())
 	}
 }
 
 // A row of the embedding without a token gets a unique text, as readers require.
 func TestRowsWithoutATokenHaveTextsOfTheirOwn(t *testing.T) {
-	var w words
+	var w tokenizerFile
 	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"[[PAD3]]","special":true}],
 		"model":{"vocab":{"[PAD3]":0,"[PAD2]":2}}}`), &w))
 	require.Equal(t, []string{"[PAD3]", "[[PAD3]]", "[PAD2]", "[[[PAD3]]]", "[PAD4]"}, w.tokens(5)[0].Value)

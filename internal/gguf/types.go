@@ -62,9 +62,9 @@ func (t Type) size(shape []int) (int, bool) {
 	return int(n) / k.block * k.bytes, true
 }
 
-// fitting is the type of a tensor in a file of type t: vectors are exact, and rows that do not consist of whole blocks are f16.
+// forTensor is the type of a tensor in a file of type t: vectors are exact, and rows that do not consist of whole blocks are f16.
 // In a four-bit file, the embedding and the head have eight bits, as every token passes through them.
-func (t Type) fitting(name string, shape []int) Type {
+func (t Type) forTensor(name string, shape []int) Type {
 	if len(shape) == 1 {
 		return F32
 	}

@@ -25,16 +25,16 @@ const (
 	byteToken    = 6
 )
 
-// words is the part of tokenizer.json that is exported.
-type words struct {
+// tokenizerFile is the part of tokenizer.json that is exported.
+type tokenizerFile struct {
 	Added []struct {
 		ID      int32
 		Content string
 		Special bool
 	} `json:"added_tokens"`
-	Normalizer *step
-	Pre        *step `json:"pre_tokenizer"`
-	Post       *step `json:"post_processor"`
+	Normalizer *tokenizerStep
+	Pre        *tokenizerStep `json:"pre_tokenizer"`
+	Post       *tokenizerStep `json:"post_processor"`
 	Model      struct {
 		Unknown      *string `json:"unk_token"`
 		ByteFallback bool    `json:"byte_fallback"`
@@ -71,7 +71,7 @@ func vocabulary(dir string, cfg model.Config) (pairs []Pair, notes []string, err
 	if err != nil {
 		return nil, nil, err
 	}
-	var w words
+	var w tokenizerFile
 	if err := json.Unmarshal(text, &w); err != nil {
 		return nil, nil, badinput.Errorf("%s: %w", path, err)
 	}
@@ -102,7 +102,7 @@ func vocabulary(dir string, cfg model.Config) (pairs []Pair, notes []string, err
 }
 
 // kind is the format's name of the tokenizer: byte-level, or SentencePiece.
-func (w *words) kind() string {
+func (w *tokenizerFile) kind() string {
 	if w.Model.ByteFallback {
 		return "llama"
 	}
@@ -110,7 +110,7 @@ func (w *words) kind() string {
 }
 
 // tokens are the keys of the vocabulary: strings, kinds, and merges or scores.
-func (w *words) tokens(size int) []Pair {
+func (w *tokenizerFile) tokens(size int) []Pair {
 	texts, kinds := w.padding(size), make([]int32, size)
 	for i := range kinds {
 		kinds[i] = unusedToken
@@ -148,7 +148,7 @@ func (w *words) tokens(size int) []Pair {
 }
 
 // padding are names for rows of the embedding without a token. They are unique, as readers refuse duplicate tokens.
-func (w *words) padding(size int) []string {
+func (w *tokenizerFile) padding(size int) []string {
 	taken := map[string]bool{}
 	for text := range w.Model.Vocab {
 		taken[text] = true
@@ -166,7 +166,7 @@ func (w *words) padding(size int) []string {
 }
 
 // scores order the merges for readers: the token of the first merge has the highest score, tokens that no merge makes the lowest.
-func (w *words) scores(size int) []float32 {
+func (w *tokenizerFile) scores(size int) []float32 {
 	scores := make([]float32, size)
 	for i := range scores {
 		scores[i] = float32(-len(w.Model.Merges) - 1)
@@ -180,7 +180,7 @@ func (w *words) scores(size int) []float32 {
 }
 
 // special are the keys of the begin and end tokens.
-func (w *words) special(dir string, tok *tokenizer.Tokenizer) (pairs []Pair, err error) {
+func (w *tokenizerFile) special(dir string, tok *tokenizer.Tokenizer) (pairs []Pair, err error) {
 	parts := tok.Parts()
 	ids := map[string]int32{}
 	for part, key := range map[string]string{"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"} {

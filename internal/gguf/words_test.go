@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reread writes a header with these pairs, and reads it.
-func reread(t *testing.T, pairs []Pair) *File {
+// writeAndOpen writes a header with these pairs, and reads it.
+func writeAndOpen(t *testing.T, pairs []Pair) *File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, Write(path, pairs, nil))
@@ -30,7 +30,7 @@ func TestAVocabularyOfBytes(t *testing.T) {
 	pairs, notes, err := vocabulary(dir, model.Config{Vocab: 800})
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	f := reread(t, pairs)
+	f := writeAndOpen(t, pairs)
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)
 	for id := range int32(tok.VocabSize()) {
@@ -82,7 +82,7 @@ func TestAVocabularyOfCharacters(t *testing.T) {
 		require.NoError(t, err, v.Name)
 		pairs, _, err := vocabulary(dir, model.Config{Vocab: tok.VocabSize()})
 		require.NoError(t, err, v.Name)
-		f := reread(t, pairs)
+		f := writeAndOpen(t, pairs)
 		require.Equal(t, "llama", f.pairs["tokenizer.ggml.model"])
 		kinds, scores := f.pairs["tokenizer.ggml.token_type"].([]float64), f.pairs["tokenizer.ggml.scores"].([]float64)
 		bytes := 0
@@ -124,7 +124,7 @@ func TestWaysToCutTextAreNamed(t *testing.T) {
 		{sequence(split(`[\r\n]`), split(`\s?\p{L}+`), split(`\s?\p{P}+`), split(`[一-龥ࠀ-一가-퟿]+`), digits, plain), false, "deepseek-coder"},
 		{sequence(split(qwenWords), plain), true, ""}, {sequence(split(`\d+`), plain), false, ""},
 	} {
-		var w words
+		var w tokenizerFile
 		require.NoError(t, json.Unmarshal([]byte(`{"pre_tokenizer":`+c.pre+`}`), &w))
 		w.Model.IgnoreMerges = c.whole
 		name, err := w.preTokenizer()
@@ -135,7 +135,7 @@ func TestWaysToCutTextAreNamed(t *testing.T) {
 
 // Scores give merges the same order as their ranks.
 func TestScoresAreRanks(t *testing.T) {
-	var w words
+	var w tokenizerFile
 	require.NoError(t, json.Unmarshal([]byte(`{"model":{"byte_fallback":true,"vocab":{"a":0,"b":1,"ab":2,"abb":3},
 		"merges":["a b",["ab","b"],"a bb"]}}`), &w))
 	require.Equal(t, []float32{-4, -4, 0, -1}, w.scores(4))

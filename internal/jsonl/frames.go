@@ -56,20 +56,20 @@ func open(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return packed{in, f}, nil
+	return frameReader{in, f}, nil
 }
 
 func unpack(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 }
 
-// packed decodes frames. If the last one was only partly written, its complete part ends the file.
-type packed struct {
+// frameReader decodes frames. If the last one was only partly written, its complete part ends the file.
+type frameReader struct {
 	*zstd.Decoder
 	f *os.File
 }
 
-func (p packed) Read(to []byte) (int, error) {
+func (p frameReader) Read(to []byte) (int, error) {
 	n, err := p.Decoder.Read(to)
 	var disk *fs.PathError
 	switch {
@@ -81,13 +81,13 @@ func (p packed) Read(to []byte) (int, error) {
 	return n, err
 }
 
-func (p packed) Close() error {
+func (p frameReader) Close() error {
 	p.Decoder.Close()
 	return p.f.Close()
 }
 
-// beginning is the magic number of a frame.
-var beginning = []byte{0x28, 0xb5, 0x2f, 0xfd}
+// frameMagic is the magic number of a frame.
+var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // LastFrame calls fn with the lines of the last complete frame of a file, if there is one, without reading those before
 // it.
@@ -119,11 +119,11 @@ func LastFrame(path string, fn func(line []byte)) error {
 // last frame may be incomplete: only a complete frame has a correct checksum.
 func lastFrame(text []byte) []byte {
 	ends := []int{len(text)}
-	for n := range len(beginning) - 1 { // a partial magic number may follow the last frame
+	for n := range len(frameMagic) - 1 { // a partial magic number may follow the last frame
 		ends = append(ends, max(0, len(text)-n-1))
 	}
 	for from := len(text); ; {
-		from = bytes.LastIndex(text[:from], beginning)
+		from = bytes.LastIndex(text[:from], frameMagic)
 		if from < 0 {
 			return nil
 		}

@@ -92,10 +92,10 @@ func TestTheLastFrameIsFoundFromBehind(t *testing.T) {
 	var out bytes.Buffer
 	f, err := NewFrame(&out)
 	require.NoError(t, err)
-	_, err = f.enc.Write(append([]byte("x"+string(beginning)+fmt.Sprint(rand.Perm(99))), '\n')) // incompressible
+	_, err = f.enc.Write(append([]byte("x"+string(frameMagic)+fmt.Sprint(rand.Perm(99))), '\n')) // incompressible
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	require.Contains(t, out.String()[1:], string(beginning))
+	require.Contains(t, out.String()[1:], string(frameMagic))
 	n := 0
 	require.NoError(t, os.WriteFile(path, append(long, out.Bytes()...), 0o644))
 	require.NoError(t, LastFrame(path, func(line []byte) { n++; require.Equal(t, byte('x'), line[0]) }))

@@ -163,14 +163,14 @@ func decode(text []byte, strict bool, v any) error {
 	if strict {
 		path = Twice(text)
 	}
-	if path = cmp.Or(path, inAnotherCase(text, func(name string) bool { return strict || reads(v, name) })); path != "" {
+	if path = cmp.Or(path, inAnotherCase(text, func(name string) bool { return strict || hasField(v, name) })); path != "" {
 		return fmt.Errorf("field %q is there twice; leave one of them out", path)
 	}
 	return nil
 }
 
-// reads reports whether the struct that v points to has a field of that name.
-func reads(v any, name string) bool {
+// hasField reports whether the struct that v points to has a field of that name.
+func hasField(v any, name string) bool {
 	t := reflect.TypeOf(v).Elem()
 	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
 		if field, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); strings.EqualFold(cmp.Or(field, t.Field(i).Name), name) {

@@ -12,7 +12,7 @@ import (
 // Twice is the path of the first duplicate member in a JSON text, such as tests[2].stdin; "" if there is none. encoding/json would
 // silently take the last of the two. It takes little longer than reading the text.
 func Twice(text []byte) (path string) {
-	d := doubles{skimmer{text: text}}
+	d := duplicateScan{skimmer{text: text}}
 	return d.value()
 }
 
@@ -34,10 +34,10 @@ func inAnotherCase(text []byte, counts func(name string) bool) (field string) {
 	return field
 }
 
-// doubles is a position in a text that is searched for duplicate names.
-type doubles struct{ skimmer }
+// duplicateScan is a position in a text that is searched for duplicate names.
+type duplicateScan struct{ skimmer }
 
-func (d *doubles) value() string {
+func (d *duplicateScan) value() string {
 	d.space()
 	if d.at >= len(d.text) {
 		return ""
@@ -52,7 +52,7 @@ func (d *doubles) value() string {
 	return ""
 }
 
-func (d *doubles) list() string {
+func (d *duplicateScan) list() string {
 	d.at++
 	if end := bytes.IndexByte(d.text[d.at:], ']'); end >= 0 && flat(d.text[d.at:d.at+end]) {
 		d.at += end + 1
@@ -78,7 +78,7 @@ func flat(part []byte) bool {
 	return bytes.IndexByte(part, '"') < 0 && bytes.IndexByte(part, '{') < 0 && bytes.IndexByte(part, '[') < 0
 }
 
-func (d *doubles) object() string {
+func (d *duplicateScan) object() string {
 	d.at++
 	var room [12][]byte // enough for most objects, without allocation
 	var all map[string]bool
@@ -88,7 +88,7 @@ func (d *doubles) object() string {
 		if !d.string() {
 			return ""
 		}
-		name := plain(d.text[at:d.at])
+		name := unquote(d.text[at:d.at])
 		if known(names, name, &all) {
 			return cmp.Or(string(name), `""`)
 		}
@@ -102,8 +102,8 @@ func (d *doubles) object() string {
 	return ""
 }
 
-// plain is a name, unquoted.
-func plain(quoted []byte) []byte {
+// unquote is a name, unquoted.
+func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}

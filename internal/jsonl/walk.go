@@ -25,7 +25,7 @@ func FrameEnd(f io.ReaderAt, at, size int64) (int64, error) {
 	}
 	var h zstd.Header
 	if err := h.Decode(head); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(beginning, head[:min(len(head), len(beginning))]) {
+		if errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(frameMagic, head[:min(len(head), len(frameMagic))]) {
 			return 0, ErrUnfinished
 		}
 		return 0, fmt.Errorf("no frame begins at byte %d: %w", at, err)
@@ -71,16 +71,16 @@ func NextFrame(f io.ReaderAt, at, size int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for at < size {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
-		if i := bytes.Index(buf[:n], beginning); i >= 0 {
+		if i := bytes.Index(buf[:n], frameMagic); i >= 0 {
 			return at + int64(i), nil
 		}
 		if err != nil && err != io.EOF {
 			return 0, err
 		}
-		if n < len(beginning) {
+		if n < len(frameMagic) {
 			break
 		}
-		at += int64(n - len(beginning) + 1)
+		at += int64(n - len(frameMagic) + 1)
 	}
 	return size, nil
 }

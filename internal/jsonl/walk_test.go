@@ -38,7 +38,7 @@ func TestFrameEnd(t *testing.T) {
 		require.EqualValues(t, junk, next)
 		next, err = NextFrame(bytes.NewReader(noise), 0, int64(junk))
 		require.NoError(t, err)
-		require.EqualValues(t, junk, next, "there is none")
+		require.EqualValues(t, junk, next, "without a frame the end is returned")
 	}
 }
 

@@ -37,7 +37,7 @@ const Own = "own"
 func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
 	warn func(string)) (*Judging, error) {
 	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
-	if err := present(cfg); err != nil {
+	if err := requireFiles(cfg); err != nil {
 		return nil, err
 	}
 	if own == nil {
@@ -62,8 +62,8 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	return j, nil
 }
 
-// present fails if a file is missing, before anything is opened.
-func present(cfg *configs.Config) error {
+// requireFiles fails if a file is missing, before anything is opened.
+func requireFiles(cfg *configs.Config) error {
 	for _, file := range []struct{ key, path string }{
 		{"blocklist", cfg.Blocklist}, {"reward_file", cfg.RewardFile}, {"judge_prompt", cfg.JudgePrompt}} {
 		if _, err := os.Stat(file.path); file.path != "" && err != nil {
@@ -121,7 +121,7 @@ func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Probl
 		}
 		warn(fmt.Sprintf("%s=%s: %d problems are left out, for their checker cannot be used; the first: %s",
 			set.key, set.source, len(faults), first))
-		*set.problems = without(*set.problems, faults)
+		*set.problems = withoutFaulty(*set.problems, faults)
 	}
 	for _, problems := range [][]data.Problem{p.Train, p.HeldOut} {
 		if len(problems) > 0 {
@@ -131,8 +131,8 @@ func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Probl
 	return nil
 }
 
-// without returns the problems without the faulty ones.
-func without(problems []data.Problem, faults []reward.CheckerFault) []data.Problem {
+// withoutFaulty returns the problems without the faulty ones.
+func withoutFaulty(problems []data.Problem, faults []reward.CheckerFault) []data.Problem {
 	kept := make([]data.Problem, 0, len(problems)-len(faults))
 	for i, p := range problems {
 		if len(faults) > 0 && faults[0].Index == i {

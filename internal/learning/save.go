@@ -24,7 +24,7 @@ func Save(path string, datums []model.Datum) (readable bool, err error) {
 	err = atomicfile.Write(path, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		for _, d := range datums {
-			s := saved(d)
+			s := toSaved(d)
 			readable = readable && s.Advantage != nil
 			if err := enc.Encode(s); err != nil {
 				return err
@@ -35,7 +35,7 @@ func Save(path string, datums []model.Datum) (readable bool, err error) {
 	return readable, err
 }
 
-func saved(d model.Datum) savedDatum {
+func toSaved(d model.Datum) savedDatum {
 	n := len(d.Tokens)
 	s := savedDatum{Tokens: append(d.Tokens[:n:n], d.Targets[n-1]), LogProbs: d.OldLogProbs, Spans: [][2]int{}}
 	for i, sampled := range d.Mask {

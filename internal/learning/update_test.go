@@ -41,7 +41,7 @@ func TestUpdatesOfAStep(t *testing.T) {
 	twice, err := l.Update(t.Context(), datums, 2, 0, true)
 	require.NoError(t, err)
 	require.NotZero(t, clipped.Clipped)
-	require.Equal(t, clipped.Clipped, twice.Clipped, "of one update")
+	require.Equal(t, clipped.Clipped, twice.Clipped, "Clipped is that of one update, not the sum")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	before := l.Adam.Steps()
@@ -94,7 +94,7 @@ func TestAPolicyThatIsLost(t *testing.T) {
 	sound, err := l.Sound(t.Context(), datums[0])
 	require.NoError(t, err)
 	require.True(t, sound)
-	require.Zero(t, told, "nobody waits for that")
+	require.Zero(t, told, "the check of one datum reports no progress")
 	require.NotNil(t, l.Policy.Progress)
 
 	params, _, _ := l.Policy.Slabs()

@@ -20,7 +20,7 @@ func Heading(title string, names []string) (parts []HeadingPart) {
 	}
 	words, at := 0, 0
 	for at < len(title) {
-		i := slices.IndexFunc(names, func(name string) bool { return alone(title, at, name) })
+		i := slices.IndexFunc(names, func(name string) bool { return standsAlone(title, at, name) })
 		if i < 0 {
 			at++
 			continue
@@ -34,8 +34,8 @@ func Heading(title string, names []string) (parts []HeadingPart) {
 	return parts
 }
 
-// alone reports whether a word at an offset has spaces, or the ends of the text, around it.
-func alone(text string, at int, word string) bool {
+// standsAlone reports whether a word at an offset has spaces, or the ends of the text, around it.
+func standsAlone(text string, at int, word string) bool {
 	after := at + len(word)
 	return word != "" && (at == 0 || text[at-1] == ' ') && strings.HasPrefix(text[at:], word) && (after == len(text) || text[after] == ' ')
 }

@@ -33,16 +33,16 @@ func TestVisible(t *testing.T) {
 // A path is shown on one line, whatever its name contains.
 func TestLine(t *testing.T) { require.Equal(t, "a␛b␊c␉d", Line("a\x1bb\nc\td")) }
 
-// sight maps red, green and blue light to what people see with all cones, and with one of the three kinds missing or weak.
-var sight = map[string][3][3]float64{
+// colorVision maps red, green and blue light to what people see with all cones, and with one of the three kinds missing or weak.
+var colorVision = map[string][3][3]float64{
 	"all":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protan": {{0.152, 1.053, -0.205}, {0.115, 0.786, 0.099}, {-0.004, -0.048, 1.052}},
 	"deutan": {{0.367, 0.861, -0.228}, {0.280, 0.673, 0.047}, {-0.012, 0.043, 0.969}},
 	"tritan": {{1.256, -0.077, -0.179}, {-0.078, 0.931, 0.148}, {0.005, 0.691, 0.304}},
 }
 
-// seen is a color in Oklab, in which distances are perceptual.
-func seen(t *testing.T, color string, by [3][3]float64) (lab [3]float64) {
+// perceived is a color in Oklab, in which distances are perceptual.
+func perceived(t *testing.T, color string, by [3][3]float64) (lab [3]float64) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(color, "#"), 16, 32)
 	require.NoError(t, err)
 	var light, here [3]float64
@@ -72,10 +72,10 @@ func TestColorsCanBeToldApart(t *testing.T) {
 	for _, style := range []string{light, dark[:strings.Index(dark, ".c1 {")]} {
 		colors := regexp.MustCompile(`--c\d: (#[0-9a-f]{6})`).FindAllStringSubmatch(style, -1)
 		require.Len(t, colors, 9)
-		for who, by := range sight {
+		for who, by := range colorVision {
 			for i, a := range colors {
 				for _, b := range colors[:i] {
-					one, other := seen(t, a[1], by), seen(t, b[1], by)
+					one, other := perceived(t, a[1], by), perceived(t, b[1], by)
 					apart := math.Sqrt(math.Pow(one[0]-other[0], 2) + math.Pow(one[1]-other[1], 2) + math.Pow(one[2]-other[2], 2))
 					require.Greater(t, apart, 0.065, "%s and %s, %s", a[0], b[0], who)
 				}

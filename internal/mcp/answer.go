@@ -8,8 +8,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// words is a result as text for the model: text parts as they are, other parts described.
-func words(r *sdk.CallToolResult) string {
+// resultText is a result as text for the model: text parts as they are, other parts described.
+func resultText(r *sdk.CallToolResult) string {
 	var parts []string
 	for _, c := range r.Content {
 		if text := content(c); strings.TrimSpace(text) != "" {

@@ -205,8 +205,8 @@ func (s *Server) String() string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// quiet is an error's text without what may be secret in the URL.
-func (s *Server) quiet(err error) string {
+// withoutSecrets is an error's text without what may be secret in the URL.
+func (s *Server) withoutSecrets(err error) string {
 	if u, wrong := url.Parse(s.URL); wrong == nil && u.RawQuery != "" {
 		return strings.ReplaceAll(err.Error(), "?"+u.RawQuery, "")
 	}

@@ -28,8 +28,8 @@ const (
 	mostGoes = 5               // how often a server may end in a row without answering a call
 )
 
-// unsent is the error code of a request that nobody answered: it was not taken, or refused with an HTTP status.
-const unsent = -32005
+// codeUnsent is the error code of a request that nobody answered: it was not taken, or refused with an HTTP status.
+const codeUnsent = -32005
 
 // Down is the error of a server that cannot be reached or restarted.
 type Down struct {
@@ -71,7 +71,7 @@ func (l *link) get(ctx context.Context) (*session, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s, err := l.there(); s != nil || err != nil {
+	if s, err := l.current(); s != nil || err != nil {
 		return s, err
 	}
 	if ctx.Err() != nil { // nobody waits for it any more
@@ -97,8 +97,8 @@ func (l *link) get(ctx context.Context) (*session, error) {
 
 var errClosed = errors.New("is closed")
 
-// there returns the current session; nil if a new one may be started.
-func (l *link) there() (*session, error) {
+// current returns the current session; nil if a new one may be started.
+func (l *link) current() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -211,17 +211,17 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 	switch {
 	case err == nil: // even if the time ran out just then
 		l.answered()
-		return words(r), r.IsError, nil
+		return resultText(r), r.IsError, nil
 	case ctx.Err() != nil:
 		return "", false, context.Cause(ctx)
 	case limited.Err() != nil:
-		if !l.lives(ctx, s) {
+		if !l.pings(ctx, s) {
 			l.drop(s)
 		}
 		return fmt.Sprintf("error: no answer within %v", l.within), true, nil
 	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing):
 		return "", false, err
-	case errors.As(err, &refused) && refused.Code != unsent:
+	case errors.As(err, &refused) && refused.Code != codeUnsent:
 		l.answered()
 		if strings.TrimSpace(refused.Message) == "" {
 			return fmt.Sprintf("error: the server refused the call (code %d), and does not say why", refused.Code), true, nil
@@ -237,8 +237,8 @@ func (l *link) answered() {
 	l.goes = 1
 }
 
-// lives reports whether a slow server answers a ping.
-func (l *link) lives(ctx context.Context, s *session) bool {
+// pings reports whether a slow server answers a ping.
+func (l *link) pings(ctx context.Context, s *session) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.sign)
 	defer cancel()
 	defer l.bound(ctx, s)()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		_ = exampleServer().Run(context.Background(), &sdk.StdioTransport{})
 		os.Exit(0)
 	case "knows":
-		knows(strings.Fields(os.Getenv("MCP_KNOWS")), os.Stdin, os.Stdout)
+		runFakeServer(strings.Fields(os.Getenv("MCP_KNOWS")), os.Stdin, os.Stdout)
 		os.Exit(0)
 	case "broken":
 		fmt.Fprintln(os.Stderr, "starting\nno such disk")
@@ -93,7 +93,7 @@ func write(t *testing.T, text string) string {
 // open starts the servers of a file.
 func open(t *testing.T, within time.Duration, text string) *Servers {
 	t.Helper()
-	return openIn(t, within, usual, text)
+	return openIn(t, within, usualPatience, text)
 }
 
 // openIn starts servers with a given patience.
@@ -121,7 +121,7 @@ func converse(t *testing.T, all *Servers) (*Kit, func(name, args string) string)
 	}
 }
 
-func self() string {
+func testBinary() string {
 	text, _ := json.Marshal(os.Args[0])
 	return string(text)
 }
@@ -130,7 +130,7 @@ func self() string {
 func TestCommand(t *testing.T) {
 	t.Setenv("MCP_SECRET", "hush")
 	t.Setenv("MCP_OTHER", "loud")
-	all := open(t, time.Minute, `{"mcpServers": {"ex": {"command": `+self()+`, "env": {"MCP_TEST": "serve", "KEY": "${MCP_SECRET}"}}}}`)
+	all := open(t, time.Minute, `{"mcpServers": {"ex": {"command": `+testBinary()+`, "env": {"MCP_TEST": "serve", "KEY": "${MCP_SECRET}"}}}}`)
 	k, call := converse(t, all)
 	require.Equal(t, "3", call("count", `{"n": 3}`))
 	require.Equal(t, "error: no such page", call("fail", `{"n": 3}`))
@@ -145,7 +145,7 @@ func TestCommand(t *testing.T) {
 	require.Equal(t, 3, k.Wrong())
 
 	require.Equal(t, "error: the server ended before it answered: out of luck", call("crash", `{"n": 0}`))
-	require.Equal(t, "1", call("count", `{"n": 1}`), "it was started again")
+	require.Equal(t, "1", call("count", `{"n": 1}`), "after a crash the server is started again")
 	for range mostGoes - 1 {
 		_, err := k.Call(t.Context(), "crash", json.RawMessage(`{"n": 0}`))
 		require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	for _, isolate := range []bool{false, true} {
 		all := open(t, time.Minute, fmt.Sprintf(`{"servers": {"ex": {"type": "stdio", "command": %s, "env": {"MCP_TEST": "serve"},
-			"tools": ["count"], "isolate": %t}}}`, self(), isolate))
+			"tools": ["count"], "isolate": %t}}}`, testBinary(), isolate))
 		require.Len(t, all.Tools(), 1)
 		one, call := converse(t, all)
 		other, again := converse(t, all)
@@ -193,7 +193,7 @@ func TestSessions(t *testing.T) {
 // A server that is slow with one call is kept, with its state.
 func TestASlowCall(t *testing.T) {
 	t.Parallel()
-	all := open(t, 500*time.Millisecond, `{"servers": {"ex": {"command": `+self()+`, "env": {"MCP_TEST": "serve"}}}}`)
+	all := open(t, 500*time.Millisecond, `{"servers": {"ex": {"command": `+testBinary()+`, "env": {"MCP_TEST": "serve"}}}}`)
 	k, call := converse(t, all)
 	defer k.Close()
 	require.Equal(t, "2", call("count", `{"n": 2}`))
@@ -275,11 +275,11 @@ func TestFaults(t *testing.T) {
 		require.ErrorContains(t, err, message, text)
 		require.True(t, badinput.Is(err))
 	}
-	serve := `"command": ` + self() + `, "env": {"MCP_TEST": "serve"}`
+	serve := `"command": ` + testBinary() + `, "env": {"MCP_TEST": "serve"}`
 	for text, message := range map[string]string{
-		`"command": "/nowhere/at/all"`:                             "(/nowhere/at/all) cannot be started",
-		`"command": ` + self() + `, "env": {"MCP_TEST": "broken"}`: ": no such disk; run its command by itself to see what is wrong",
-		serve + `, "tools": ["cont"]`:                              `tools: it has no tool "cont"; it has count, crash`,
+		`"command": "/nowhere/at/all"`:                                   "(/nowhere/at/all) cannot be started",
+		`"command": ` + testBinary() + `, "env": {"MCP_TEST": "broken"}`: ": no such disk; run its command by itself to see what is wrong",
+		serve + `, "tools": ["cont"]`:                                    `tools: it has no tool "cont"; it has count, crash`,
 	} {
 		named, err := Read(write(t, `{"mcpServers": {"a": {`+text+`}}}`))
 		require.NoError(t, err)

@@ -58,7 +58,7 @@ type Servers struct {
 
 // Open starts or connects to all servers at once, and lists their tools.
 func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
-	return openWith(ctx, servers, o, usual)
+	return openWith(ctx, servers, o, usualPatience)
 }
 
 func openWith(ctx context.Context, servers []Server, o Options, p patience) (*Servers, error) {

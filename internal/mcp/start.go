@@ -24,7 +24,7 @@ type patience struct {
 	sign  time.Duration // to answer a first request that it may not know
 }
 
-var usual = patience{start: 2 * time.Minute, sign: 5 * time.Second} // shorter in tests
+var usualPatience = patience{start: 2 * time.Minute, sign: 5 * time.Second} // shorter in tests
 
 // discover is the first request of the newest protocol. Servers of older ones should refuse it; some do not answer at all.
 const discover = "server/discover"
@@ -47,15 +47,15 @@ func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 		return nil, fmt.Errorf("(%s) printed something other than messages on its standard output (invalid %s)%s", s, printed, made.said.Last())
 	}
 	if lost := new(url.Error); errors.As(err, &lost) { // without the calls of the SDK, which say nothing to the user
-		return nil, fmt.Errorf("(%s) cannot be reached: %s", s, s.quiet(lost.Err))
+		return nil, fmt.Errorf("(%s) cannot be reached: %s", s, s.withoutSecrets(lost.Err))
 	}
 	if s.URL != "" { // it answered, but with a refusal, or not as a server of this protocol
-		return nil, fmt.Errorf("(%s) cannot be used: %s", s, s.quiet(err))
+		return nil, fmt.Errorf("(%s) cannot be used: %s", s, s.withoutSecrets(err))
 	}
 	if strings.HasSuffix(err.Error(), "client is closing: EOF") && made.cmd != nil {
 		return nil, fmt.Errorf("(%s) ended before it answered \"initialize\"%s", s, made.said.Last())
 	}
-	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.quiet(err), made.said.Last())
+	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.withoutSecrets(err), made.said.Last())
 }
 
 // begin finds the protocol of a server: it tries the newest, and if that gets no answer in time (silent), the older ones.

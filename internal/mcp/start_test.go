@@ -58,8 +58,8 @@ func answer(known []string, line []byte) string {
 	return ""
 }
 
-// knows runs a server on a pipe. What it knows begins with its start-up time.
-func knows(known []string, in io.Reader, out io.Writer) {
+// runFakeServer runs a server on a pipe. What it knows begins with its start-up time.
+func runFakeServer(known []string, in io.Reader, out io.Writer) {
 	if wait, err := time.ParseDuration(known[0]); err == nil {
 		time.Sleep(wait)
 	}
@@ -74,14 +74,14 @@ func knows(known []string, in io.Reader, out io.Writer) {
 	}
 }
 
-// hurried has a short patience for optional answers.
-var hurried = patience{start: time.Minute, sign: 100 * time.Millisecond}
+// shortPatience has a short patience for optional answers.
+var shortPatience = patience{start: time.Minute, sign: 100 * time.Millisecond}
 
-// started starts a server that knows some methods, and does not answer others.
-func started(t *testing.T, p patience, known string) (*Servers, error) {
+// startFakeServer starts a server that knows some methods, and does not answer others.
+func startFakeServer(t *testing.T, p patience, known string) (*Servers, error) {
 	t.Helper()
 	named, err := Read(write(t, fmt.Sprintf(`{"mcpServers": {"hand": {"command": %s, "env": {"MCP_TEST": "knows", "MCP_KNOWS": %q}}}}`,
-		self(), known)))
+		testBinary(), known)))
 	require.NoError(t, err)
 	return openWith(t.Context(), named, Options{CallTime: time.Minute}, p)
 }
@@ -95,7 +95,7 @@ func TestNoAnswerToWhatIsOptional(t *testing.T) {
 		"300ms initialize tools/list tools/call refuse",
 		"300ms server/discover tools/list tools/call refuse",
 	} {
-		all, err := started(t, hurried, known)
+		all, err := startFakeServer(t, shortPatience, known)
 		require.NoError(t, err, known)
 		k, call := converse(t, all)
 		require.Equal(t, "hello", call("echo", ""), known)
@@ -123,7 +123,7 @@ func TestNoAnswerOverHTTP(t *testing.T) {
 	}))
 	defer home.Close()
 	defer close(over)
-	all := openIn(t, time.Minute, hurried, `{"mcpServers": {"hand": {"url": "`+home.URL+`"}}}`)
+	all := openIn(t, time.Minute, shortPatience, `{"mcpServers": {"hand": {"url": "`+home.URL+`"}}}`)
 	k, call := converse(t, all)
 	require.Equal(t, "hello", call("echo", ""))
 	k.Close()
@@ -135,7 +135,7 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 	var wait sync.WaitGroup
 	for known, method := range map[string]string{"0s tools/list": "initialize", "0s initialize": "tools/list"} {
 		wait.Go(func() {
-			_, err := started(t, patience{start: 2 * time.Second, sign: 50 * time.Millisecond}, known)
+			_, err := startFakeServer(t, patience{start: 2 * time.Second, sign: 50 * time.Millisecond}, known)
 			assert.ErrorContains(t, err, fmt.Sprintf(`the MCP server "hand" (%s) did not answer %q within 2s`, os.Args[0], method))
 			assert.ErrorContains(t, err, "; run its command by itself to see what is wrong")
 			assert.True(t, badinput.Is(err))
@@ -147,7 +147,7 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 // If a server's program prints something else than answers, the error says so, and not that it ended.
 func TestAServerThatPrints(t *testing.T) {
 	t.Parallel()
-	all, err := started(t, usual, "0s initialize tools/list print refuse")
+	all, err := startFakeServer(t, usualPatience, "0s initialize tools/list print refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	k, call := converse(t, all)
@@ -159,7 +159,7 @@ func TestAServerThatPrints(t *testing.T) {
 // The same for unreadable answers, and for output before the first answer.
 func TestAServerThatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
-	all, err := started(t, usual, "0s initialize tools/list new refuse")
+	all, err := startFakeServer(t, usualPatience, "0s initialize tools/list new refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	k, call := converse(t, all)
@@ -167,7 +167,7 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 	require.Equal(t, "error: the answer of the server cannot be read, and it was ended "+
 		`(unrecognized content type "smell"): listening`, call("echo", ""))
 
-	_, err = started(t, usual, "0s initialize tools/list greet refuse")
+	_, err = startFakeServer(t, usualPatience, "0s initialize tools/list greet refuse")
 	require.ErrorContains(t, err, "printed something other than messages on its standard output "+
 		"(invalid character 'W' looking for beginning of value): listening; run its command")
 }
@@ -175,7 +175,7 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 // A tool that is listed twice counts once, as listed first, with a note; a refusal without a text gets one.
 func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
 	t.Parallel()
-	all, err := started(t, usual, "0s initialize twice silent refuse")
+	all, err := startFakeServer(t, usualPatience, "0s initialize twice silent refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	require.Len(t, all.Tools(), 1)
@@ -225,7 +225,7 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	h := &host{Server: Server{Name: "slow", Command: "/bin/sh", Args: []string{"-c", `echo x >> "$0"; read a; read a`, starts}}}
-	l := (&Servers{waits: usual}).link(h)
+	l := (&Servers{waits: usualPatience}).link(h)
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	for range 4 {
@@ -239,7 +239,7 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 	defer over()
 	_, err := l.get(brief)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, ctx.Err(), "the first still waits for it")
+	require.NoError(t, ctx.Err(), "the first caller still waits for the server")
 	stop()
 	wait.Wait()
 	l.close()
@@ -251,7 +251,7 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 // A server that stops reading counts as one that does not answer, even if a call is longer than its pipe's buffer.
 func TestAServerThatReadsNothing(t *testing.T) {
 	t.Parallel()
-	all := openIn(t, 200*time.Millisecond, hurried, `{"mcpServers": {"hand": {"command": `+self()+`,
+	all := openIn(t, 200*time.Millisecond, shortPatience, `{"mcpServers": {"hand": {"command": `+testBinary()+`,
 		"env": {"MCP_TEST": "knows", "MCP_KNOWS": "0s initialize tools/list deaf"}}}}`)
 	k, call := converse(t, all)
 	long := fmt.Sprintf(`{"text": %q}`, strings.Repeat("x", 1<<20))

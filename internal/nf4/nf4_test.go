@@ -162,8 +162,8 @@ func b2f(b bool) float64 {
 
 // The beginnings of two quantisation states.
 const (
-	sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
-	half  = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
+	goodState    = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
+	float16State = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
 )
 
 // A damaged weight is refused by name.
@@ -208,17 +208,17 @@ func TestDamagedWeights(t *testing.T) {
 		{text(`{"quant_type":"nf4","blocksize":0,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 0"},
 		{text(`{"quant_type":"nf4","blocksize":63,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 63"},
 		{text(`{"quant_type":"nf4","blocksize":1048578,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 1048578"},
-		{text(`{` + sound + `}` + strings.Repeat(" ", 1<<16)), "expected a short JSON object"},
-		{text(`{` + sound + `,"nested_blocksize":-1,"nested_offset":0.1,"nested_dtype":"float32"}`), "nested_blocksize and nested_offset"},
+		{text(`{` + goodState + `}` + strings.Repeat(" ", 1<<16)), "expected a short JSON object"},
+		{text(`{` + goodState + `,"nested_blocksize":-1,"nested_offset":0.1,"nested_dtype":"float32"}`), "nested_blocksize and nested_offset"},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"int8","shape":[5,64]}`), `dtype: found "int8"`},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[64,5]}`), "shape [64 5], expected [5 64]"},
-		{text(`{` + sound + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
-		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":0.1,"nested_dtype":"float16"}`), `nested_dtype: found "float16"`},
-		{text(`{` + sound + `}`), `"w.absmax" is encoded as U8`},
-		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":1e300,"nested_dtype":"float32"}`), "block 0 has a scale of +Inf"},
+		{text(`{` + goodState + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
+		{text(`{` + goodState + `,"nested_blocksize":256,"nested_offset":0.1,"nested_dtype":"float16"}`), `nested_dtype: found "float16"`},
+		{text(`{` + goodState + `}`), `"w.absmax" is encoded as U8`},
+		{text(`{` + goodState + `,"nested_blocksize":256,"nested_offset":1e300,"nested_dtype":"float32"}`), "block 0 has a scale of +Inf"},
 		{slices.Concat(edit("w.quant_map", numbers(16, 1e30))[:2], edit("w.nested_absmax", numbers(1, 1e30))[2:]), "for values of up to 1e+30"},
-		{text(half + `,"nested_offset":65520}`), "expected finite weights"},
-		{text(half + `,"nested_offset":-65520}`), "expected finite weights"},
+		{text(float16State + `,"nested_offset":65520}`), "expected finite weights"},
+		{text(float16State + `,"nested_offset":-65520}`), "expected finite weights"},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), c.parts, nil))
@@ -242,7 +242,7 @@ func TestScalesOfAnySignAndBlock(t *testing.T) {
 		m, _, err := Read(open(t, dir), "w", 5, 64)
 		return m, err
 	}
-	f16 := strings.Replace(`{`+sound+`}`, "bfloat16", "float16", 1)
+	f16 := strings.Replace(`{`+goodState+`}`, "bfloat16", "float16", 1)
 	for at := range 5 {
 		scales := []float32{1, -2, 3, -2, 1}
 		_, err := read(false, f16, tensorfile.FromFloat32s("w.absmax", scales, 5))
@@ -255,12 +255,12 @@ func TestScalesOfAnySignAndBlock(t *testing.T) {
 	}
 
 	outer := []float32{0.5, 1, -2, 4, 8}
-	m, err := read(true, `{`+sound+`,"nested_blocksize":1,"nested_offset":0.25,"nested_dtype":"float32"}`,
+	m, err := read(true, `{`+goodState+`,"nested_blocksize":1,"nested_offset":0.25,"nested_dtype":"float32"}`,
 		tensorfile.FromBytes("w.absmax", []byte{255, 255, 255, 255, 255}, 5), tensorfile.FromFloat32s("w.nested_absmax", outer, 5))
 	require.NoError(t, err)
 	require.Equal(t, []float32{0.75, 1.25, -1.75, 4.25, 8.25}, m.Scales, "the last code is 1")
-	_, err = read(true, `{`+sound+`,"nested_blocksize":1048576,"nested_offset":0.25,"nested_dtype":"float32"}`)
+	_, err = read(true, `{`+goodState+`,"nested_blocksize":1048576,"nested_offset":0.25,"nested_dtype":"float32"}`)
 	require.NoError(t, err)
-	_, err = read(true, `{`+sound+`,"nested_blocksize":1048577,"nested_offset":0.25,"nested_dtype":"float32"}`)
+	_, err = read(true, `{`+goodState+`,"nested_blocksize":1048577,"nested_offset":0.25,"nested_dtype":"float32"}`)
 	require.ErrorContains(t, err, "nested_blocksize and nested_offset")
 }

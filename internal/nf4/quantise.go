@@ -16,11 +16,11 @@ const (
 // Weight is a matrix with the parts of its serialised form.
 type Weight struct {
 	Matrix
-	double *doubled // nil: the scales are f32
+	double *quantisedScales // nil: the scales are f32
 }
 
-// doubled are quantised scales.
-type doubled struct {
+// quantisedScales are quantised scales.
+type quantisedScales struct {
 	codes  []byte
 	scales []float32
 	offset float32
@@ -83,8 +83,8 @@ func encode(weights []float32) []byte {
 // zero is the code of the value 0.
 const zero = 7
 
-// middles are the midpoints between levels.
-var middles = func() (m [len(values) - 1]float64) {
+// midpoints are the midpoints between levels.
+var midpoints = func() (m [len(values) - 1]float64) {
 	for i := range m {
 		m[i] = (float64(values[i]) + float64(values[i+1])) / 2
 	}
@@ -94,7 +94,7 @@ var middles = func() (m [len(values) - 1]float64) {
 // nearest is the code of the level nearest to x; of two equally near, the lower.
 func nearest(x float32) byte {
 	code := byte(0)
-	for _, m := range middles {
+	for _, m := range midpoints {
 		if float64(x) > m {
 			code++
 		}
@@ -103,12 +103,12 @@ func nearest(x float32) byte {
 }
 
 // quantiseScales quantises the scales' distances from their mean.
-func quantiseScales(scales []float32) *doubled {
+func quantiseScales(scales []float32) *quantisedScales {
 	sum := 0.0
 	for _, s := range scales {
 		sum += float64(s)
 	}
-	d := &doubled{offset: float32(sum / float64(len(scales)))}
+	d := &quantisedScales{offset: float32(sum / float64(len(scales)))}
 	for block := range slices.Chunk(scales, nestedBlockSize) {
 		centred := make([]float32, len(block))
 		for i, s := range block {
@@ -141,7 +141,7 @@ func nearestOf(values []float32, x float32) int {
 	return above
 }
 
-func (d *doubled) decode() []float32 {
+func (d *quantisedScales) decode() []float32 {
 	scales := make([]float32, len(d.codes))
 	for i, c := range d.codes {
 		scaled := float32(dynamic[c] * d.scales[i/nestedBlockSize])

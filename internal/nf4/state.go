@@ -43,7 +43,7 @@ const maxState = 1 << 16
 func readState(set *tensorfile.Set, name string) (s *state, quantised bool, err error) {
 	part := name + stateName
 	if !set.Has(part) {
-		return nil, false, otherKind(set, name)
+		return nil, false, otherQuantisation(set, name)
 	}
 	text, _, err := set.Bytes(part)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *state) describe(set *tensorfile.Set, name string, rows, cols int) (*Mat
 	return m, err
 }
 
-// otherKind refuses a weight that is quantised in another way, naming that.
-func otherKind(set *tensorfile.Set, name string) error {
+// otherQuantisation refuses a weight that is quantised in another way, naming that.
+func otherQuantisation(set *tensorfile.Set, name string) error {
 	if _, _, err := set.Bytes(name); err != nil {
 		return nil // not quantised, or missing, which reading it reports
 	}

@@ -90,14 +90,14 @@ func TestReturnsToGo(t *testing.T) {
 	require.InDeltaSlice(t, want[:2], a.Tokens[0][0], 1e-12)
 	require.InDeltaSlice(t, want[2:3], a.Tokens[0][1], 1e-12)
 	require.InDeltaSlice(t, want[3:6], a.Tokens[1][0], 1e-12)
-	require.InDelta(t, (want[0]+want[1])/2, a.Samples[0][0], 1e-12, "the mean of its tokens")
+	require.InDelta(t, (want[0]+want[1])/2, a.Samples[0][0], 1e-12, "a sample's advantage is the mean of its tokens'")
 }
 
 func TestBounds(t *testing.T) {
 	a, err := Comparison{Within: Mean, Bound: 0.4, Shaping: Shaping{Clip: 2}}.Of(step())
 	require.NoError(t, err)
 	require.Equal(t, [][]float64{{0.4, -0.4}, {0, 0}, nil}, a.Samples)
-	require.Equal(t, []float64{0.25, 0.5}, []float64{a.Clipped, a.Bounded}, "shares")
+	require.Equal(t, []float64{0.25, 0.5}, []float64{a.Clipped, a.Bounded}, "the shares of clipped and of bounded advantages")
 	a, err = Comparison{Bound: 0.5, Shaping: Shaping{KL: 2}}.Of(step())
 	require.NoError(t, err)
 	for _, group := range a.Tokens {

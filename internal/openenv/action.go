@@ -79,10 +79,10 @@ func choose(schema json.RawMessage, asked string) (field, error) {
 }
 
 var (
-	fenced = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
-	amount = regexp.MustCompile(`[-−]?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?`)
-	asJSON = strings.NewReplacer(",", "", "−", "-")
-	zeros  = regexp.MustCompile(`^(-?)0+(\d)`) // leading zeros, which JSON does not allow
+	fenced        = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
+	numberPattern = regexp.MustCompile(`[-−]?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?`)
+	asJSON        = strings.NewReplacer(",", "", "−", "-")
+	leadingZeros  = regexp.MustCompile(`^(-?)0+(\d)`) // leading zeros, which JSON does not allow
 )
 
 // Act makes an action of a text. A *Refused says what is wrong with the text.
@@ -120,7 +120,7 @@ func (s *Server) Act(text string) (map[string]any, error) {
 		}
 		return nil, &Refused{"there is no action; expected true or false"}
 	}
-	found := amount.FindAllString(text, -1)
+	found := numberPattern.FindAllString(text, -1)
 	if len(found) == 0 {
 		return nil, &Refused{"there is no action; expected a number"}
 	}
@@ -134,7 +134,7 @@ func numberOf(text string, whole bool) (json.Number, error) {
 	if at := strings.Index(text, "."); at >= 0 && strings.Trim(text[:at], "-") == "" {
 		text = text[:at] + "0" + text[at:]
 	}
-	text = zeros.ReplaceAllString(text, "$1$2")
+	text = leadingZeros.ReplaceAllString(text, "$1$2")
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return "", &Refused{"there is no action; expected a number that is not as large"}

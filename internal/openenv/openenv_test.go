@@ -20,8 +20,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
 )
 
-// reach serves the game, and connects to it.
-func reach(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server) {
+// connect serves the game, and connects to it.
+func connect(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server) {
 	t.Helper()
 	at := httptest.NewServer(game)
 	t.Cleanup(at.Close)
@@ -43,7 +43,7 @@ func TestSession(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		t.Setenv("OPENENV_TOKEN", "hush")
 		game := &openenvtest.Server{Plain: plain, Token: "hush"}
-		s, at := reach(t, game)
+		s, at := connect(t, game)
 		require.Equal(t, plain, s.plain)
 		require.Equal(t, map[bool]int{true: 1, false: sessionsMax}[plain], s.limit)
 		require.Contains(t, s.Plan(), at.URL+", actions with message (string), ")
@@ -89,7 +89,7 @@ func TestRewardThatIsNoNumber(t *testing.T) {
 
 // A session whose connection breaks is an error, and the next one works.
 func TestCutOff(t *testing.T) {
-	s, _ := reach(t, &openenvtest.Server{})
+	s, _ := connect(t, &openenvtest.Server{})
 	c, _, err := s.Begin(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = play(t, s, c, "vanish")
@@ -109,7 +109,7 @@ func TestCutOff(t *testing.T) {
 func TestFewSessions(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		game := &openenvtest.Server{Sessions: 2, Plain: plain}
-		s, _ := reach(t, game)
+		s, _ := connect(t, game)
 		var wait sync.WaitGroup
 		for range 9 {
 			wait.Go(func() {
@@ -133,7 +133,7 @@ func TestFewSessions(t *testing.T) {
 // If a server is full, a session waits for another one of its own to end, and does not ask the server again meanwhile.
 func TestRoomForOneSession(t *testing.T) {
 	game := &openenvtest.Server{Sessions: 1}
-	s, _ := reach(t, game)
+	s, _ := connect(t, game)
 	c, _, err := s.Begin(t.Context(), nil)
 	require.NoError(t, err)
 	began := make(chan error)

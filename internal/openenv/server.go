@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	s := &Server{Options: o, base: u, token: os.Getenv("OPENENV_TOKEN"), client: &http.Client{}, limit: sessionsMax}
 	s.freed = sync.NewCond(&s.mu)
-	if err := s.learn(ctx); err != nil {
+	if err := s.fetchSchema(ctx); err != nil {
 		return nil, err
 	}
 	session, r, err := s.Begin(ctx, nil)
@@ -104,8 +104,8 @@ func (s *Server) Plan() string {
 	return fmt.Sprintf("%s, %s, %s", s, s.field, how)
 }
 
-// learn fetches the schema of actions.
-func (s *Server) learn(ctx context.Context) (err error) {
+// fetchSchema fetches the schema of actions.
+func (s *Server) fetchSchema(ctx context.Context) (err error) {
 	var schema struct {
 		Action      json.RawMessage `json:"action"`
 		Observation json.RawMessage `json:"observation"`

@@ -118,7 +118,7 @@ func (s *Server) begin(ctx context.Context, parameters map[string]any) (*Session
 			conn.SetReadLimit(mostReply)
 			session.conn = conn
 		case !s.known && response != nil && response.StatusCode >= 400 && response.StatusCode < 500:
-			s.alone()
+			s.noteSingleSession()
 		default:
 			return nil, Result{}, s.down("cannot be reached: %w", cause(limited, err))
 		}
@@ -133,8 +133,8 @@ func (s *Server) begin(ctx context.Context, parameters map[string]any) (*Session
 	return session, r, err
 }
 
-// alone notes that the server has no WebSockets, and so only one session.
-func (s *Server) alone() {
+// noteSingleSession notes that the server has no WebSockets, and so only one session.
+func (s *Server) noteSingleSession() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plain, s.limit = true, 1
@@ -161,7 +161,7 @@ func (c *Session) Step(ctx context.Context, action map[string]any) (Result, erro
 // exchange sends a request and reads the answer.
 func (c *Session) exchange(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
 	if c.conn == nil {
-		return c.plainly(ctx, kind, data)
+		return c.exchangeHTTP(ctx, kind, data)
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -202,8 +202,8 @@ func (c *Session) failed(kind string, f failure) error {
 	return c.server.down("reports %s: %s", f.Code, f)
 }
 
-// plainly is exchange over HTTP.
-func (c *Session) plainly(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
+// exchangeHTTP is exchange over HTTP.
+func (c *Session) exchangeHTTP(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
 	body := maps.Clone(data)
 	if kind == "step" {
 		body = map[string]any{"action": data}

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// named is a field of an observation.
-type named struct {
+// observedField is a field of an observation.
+type observedField struct {
 	name string
 	text string
 }
@@ -132,7 +132,7 @@ func numbered(v any) any {
 }
 
 // fieldsOf are the fields of an object that are not empty: strings as they are, other values as JSON.
-func fieldsOf(object json.RawMessage) (fields []named, err error) {
+func fieldsOf(object json.RawMessage) (fields []observedField, err error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return nil, errors.Join(errors.New("expected an object"), err)
@@ -157,7 +157,7 @@ func fieldsOf(object json.RawMessage) (fields []named, err error) {
 				return nil, err
 			}
 		}
-		fields = append(fields, named{name, text})
+		fields = append(fields, observedField{name, text})
 	}
 	return fields, nil
 }

@@ -47,7 +47,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		require.Contains(t, warnings[0], "changed since the run was trained, so results do not compare with the run's: "+key+": has the SHA-256")
 		require.Empty(t, told(*run, false), key)
 		other := configs.Config{Env: "program:" + file("other.py", "a"), Blocklist: file("other", "a")}
-		require.Empty(t, told(other, true), "named anew, which is known")
+		require.Empty(t, told(other, true), "files that the settings name anew give no warning")
 	}
 }
 

@@ -116,7 +116,7 @@ func TestAQuantisedBase(t *testing.T) {
 	known := checkpointOf(t, four)
 	require.NoError(t, CheckBase(of, four))
 	require.NoError(t, CheckBase(known, model))
-	require.ErrorContains(t, CheckBase(ofFour, model), "trained on another model", "a run of before the record")
+	require.ErrorContains(t, CheckBase(ofFour, model), "trained on another model", "it was saved before the record of the quantised model")
 	put(four, "model.safetensors", "other")
 	require.ErrorContains(t, CheckBase(of, four), "trained on another model", "the record is of other weights")
 	require.ErrorContains(t, CheckBase(known, four), "model.safetensors changed (fingerprint")
@@ -145,7 +145,7 @@ func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	require.NoError(t, CheckWhole(adapter))
 	other := filepath.Join(filepath.Dir(adapter), "another")
 	require.NoError(t, os.Mkdir(other, 0o755))
-	require.NoError(t, CheckWhole(other), "which a checkpoint does not have")
+	require.NoError(t, CheckWhole(other), "a folder without a checkpoint's files is not checked")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), []byte("{"), 0o644))
 	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
 }

@@ -19,11 +19,11 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.MaxRows = run, 777
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{Own: []string{OwnLoss}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Own: []string{OwnLoss}}, weights))
 	cfg.Loss, cfg.AllowChange = "ppo", []string{"loss"}
 	past := Past{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 8, sums{}))
-	require.NoError(t, began(t, run, &cfg, past, Start{After: 8}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, past, Start{After: 8}, weights))
 
 	at := filepath.Join(run, rundir.Checkpoints, rundir.Name(4))
 	require.NoError(t, os.MkdirAll(at, 0o755))
@@ -84,7 +84,7 @@ func TestGoingBackIsOnRecord(t *testing.T) {
 	run := t.TempDir()
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, ""))
 	cfg.LearningRate = 7
 	past := Past{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 8, sums{}))
@@ -116,7 +116,7 @@ func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{Parts: Parts{"model": model(t, weights, 20)}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Parts: Parts{"model": model(t, weights, 20)}}, weights))
 	other := Start{After: 2, Parts: Parts{"model": model(t, weights, 21)}}
 	past := Past{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 2, sums{}))
@@ -127,7 +127,7 @@ func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
 	require.NoError(t, l.weighing.Close(), "the process ends before all of them are read")
 	require.NoError(t, d.Close())
 	require.NoError(t, past.Check(&cfg, 2, sums{}))
-	require.NoError(t, began(t, run, &cfg, past, other, weights))
+	require.NoError(t, beginRun(t, run, &cfg, past, other, weights))
 }
 
 // A fork takes over the settings of a run, but not those of where it began.
@@ -135,7 +135,7 @@ func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
 	run, adapter := t.TempDir(), filepath.Join(t.TempDir(), "adapter")
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.InitFrom, cfg.Adapter, cfg.LearningRate = run, "elsewhere", adapter, 7
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, ""))
 	for _, word := range []string{"resume=" + run, "init_from=" + run} {
 		base, err := namedRun([]string{word})
 		require.NoError(t, err)

@@ -27,17 +27,17 @@ type sums struct {
 func (s sums) Order() string { return s.order }
 func (s sums) Name() string  { return "sums" }
 
-// choosing is a backend with a choice of orders, of which tiles are the fastest.
-type choosing struct {
+// orderedBackend is a backend with a choice of orders, of which tiles are the fastest.
+type orderedBackend struct {
 	kernels.Backend
 	now kernels.Order
 }
 
-func (c *choosing) Order() string           { return "in " + c.now.String() }
-func (c *choosing) Name() string            { return "choosing" }
-func (c *choosing) Sums() kernels.Order     { return c.now }
-func (c *choosing) SetSums(o kernels.Order) { c.now = o }
-func (c *choosing) Fastest() kernels.Order  { return kernels.Tiles }
+func (c *orderedBackend) Order() string           { return "in " + c.now.String() }
+func (c *orderedBackend) Name() string            { return "choosing" }
+func (c *orderedBackend) Sums() kernels.Order     { return c.now }
+func (c *orderedBackend) SetSums(o kernels.Order) { c.now = o }
+func (c *orderedBackend) Fastest() kernels.Order  { return kernels.Tiles }
 
 // model is a directory with a weights file that is larger than the sample that is hashed, with one byte changed.
 func model(t *testing.T, dir string, at int) Part {
@@ -50,8 +50,8 @@ func model(t *testing.T, dir string, at int) Part {
 	return p
 }
 
-// began starts a process that trains in a run, and returns the fingerprint of the weights.
-func began(t *testing.T, run string, cfg *configs.Config, past Past, start Start, weights string) error {
+// beginRun starts a process that trains in a run, and returns the fingerprint of the weights.
+func beginRun(t *testing.T, run string, cfg *configs.Config, past Past, start Start, weights string) error {
 	t.Helper()
 	d, err := rundir.Claim(run)
 	require.NoError(t, err)
@@ -77,11 +77,12 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	// The fingerprint in the records of other releases.
 	require.Equal(t, "081e5fcfaa63a7865f9fb3397513245526e6da3805bc83c1ef29a934b9c35aad", is.SHA256)
 	require.Equal(t, "675f7b0993443c776aec989471e6adbe9bd852f21eedebdbd50ef911128e8ce6", full)
-	require.Empty(t, Parts{"model": {SHA256: "a", Full: full}}.Differences(Parts{"model": {SHA256: "a"}}), "nobody knew it")
+	require.Empty(t, Parts{"model": {SHA256: "a", Full: full}}.Differences(Parts{"model": {SHA256: "a"}}),
+		"a hash that only one of them has is no difference")
 
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{Parts: Parts{"model": is}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Parts: Parts{"model": is}}, weights))
 	past, err := Read(run)
 	require.NoError(t, err)
 	require.Equal(t, full, past.Manifest.Starts[0].Parts["model"].Full)
@@ -96,7 +97,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	for range 2 { // the warning is repeated at every start
 		goOn := Past{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
 		require.NoError(t, goOn.Check(&cfg, 4, sums{}))
-		err = began(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
+		err = beginRun(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
 		require.ErrorContains(t, err, "model: its weights have the SHA-256")
 	}
 }
@@ -107,7 +108,7 @@ func TestSettingsInForce(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.Seed = run, 1<<64-1
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
 	for _, c := range []struct {
 		after int
 		rate  float64
@@ -115,7 +116,7 @@ func TestSettingsInForce(t *testing.T) {
 		cfg.LearningRate, cfg.Stop = c.rate, []string{"x"}
 		past := Past{Checkpoint: "any"}
 		require.NoError(t, past.Check(&cfg, c.after, sums{}))
-		require.NoError(t, began(t, run, &cfg, past, Start{After: c.after}, weights))
+		require.NoError(t, beginRun(t, run, &cfg, past, Start{After: c.after}, weights))
 	}
 	past, err := Read(run)
 	require.NoError(t, err)
@@ -149,20 +150,21 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
 	goOn := func(order string) error { return (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{order: order}) }
 	require.NoError(t, goOn("in series"))
 
 	past := Past{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 4, sums{order: "in series"}))
-	require.NoError(t, began(t, run, &cfg, past, Start{After: 4, Order: "in series"}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, past, Start{After: 4, Order: "in series"}, weights))
 	require.NoError(t, goOn("in series"))
 	err := goOn("in tiles")
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "another order than this backend (in tiles, before in series)")
 	require.NotContains(t, err.Error(), "\n")
 	cfg.AllowChange = []string{"order"}
-	require.ErrorContains(t, goOn("in tiles"), "another order than this backend", "which nobody asked for")
+	require.ErrorContains(t, goOn("in tiles"), "another order than this backend",
+		"allow_change=order does not allow an order that was not set")
 	cfg.AllowChange = []string{"device"}
 	require.NoError(t, cfg.Validate())
 	require.NoError(t, goOn("in tiles"))
@@ -174,11 +176,11 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = run, "bf16", "", "" // "" is f32
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
 	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = "auto", "auto", "auto"
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	require.Equal(t, []string{"bf16", "f32", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision})
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "said as it was")
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "settings that repeat those of the checkpoint are no change")
 	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype,
 		"adapter_precision": &cfg.AdapterPrecision} {
 		was, other := *setting, map[string]string{"bf16": "f32", "f32": "bf16"}[*setting]
@@ -204,14 +206,14 @@ func TestARunKeepsItsOrder(t *testing.T) {
 		cfg.RunDir, cfg.Order, cfg.AllowChange = run, order, allowed
 		return &cfg
 	}
-	b := &choosing{}
+	b := &orderedBackend{}
 	cfg := set("auto")
 	require.NoError(t, new(Past).Check(cfg, 0, b))
 	require.Equal(t, []string{"tiles", "in tiles"}, []string{cfg.Order, b.Order()})
 	cfg = set("serial")
 	require.NoError(t, new(Past).Check(cfg, 0, b))
 	require.Equal(t, "in serial", b.Order())
-	require.NoError(t, began(t, run, cfg, Past{}, Start{Order: b.Order()}, weights))
+	require.NoError(t, beginRun(t, run, cfg, Past{}, Start{Order: b.Order()}, weights))
 
 	goOn := func(cfg *configs.Config, b kernels.Backend) error { return (&Past{Checkpoint: "any"}).Check(cfg, 4, b) }
 	b.now, cfg = kernels.Tiles, set("auto")
@@ -236,7 +238,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 
 // If only a checkpoint is left of a run, the order is taken from it.
 func TestACheckpointKnowsItsOrder(t *testing.T) {
-	cfg, b := configs.Defaults(), &choosing{now: kernels.Tiles}
+	cfg, b := configs.Defaults(), &orderedBackend{now: kernels.Tiles}
 	cfg.RunDir = t.TempDir()
 	past := Past{Checkpoint: "any", Order: "serial"}
 	require.NoError(t, past.Check(&cfg, 4, b))
@@ -266,7 +268,7 @@ func TestSettingsThatNobodyKnowsAreNotPassedOver(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	for name, add := range map[string]func(string) string{
 		ConfigFile: func(s string) string { return strings.Replace(s, "{", `{"from_tomorrow": 1,`, 1) },
@@ -298,7 +300,7 @@ func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 	old, err := configs.Load(configs.Source{Preset: "tiny"})
 	require.NoError(t, err)
 	old.MaxTurns, old.InfraThreshold, old.RunDir = 5, 300, run
-	require.NoError(t, began(t, run, old, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, old, Past{}, Start{}, ""))
 	for _, words := range [][]string{{"run_dir=" + run}, {"run_dir=" + run, "max_turns=5", "infra_threshold=300"},
 		{"resume=" + run, "max_turns=5"}} {
 		for _, preset := range []string{"", "tiny"} {

@@ -69,7 +69,7 @@ func Full(ctx context.Context, dir string) (string, error) {
 	}
 	all := sha256.New()
 	for _, path := range paths {
-		sum, err := whole(ctx, path)
+		sum, err := fileHash(ctx, path)
 		if err != nil {
 			return "", err
 		}
@@ -78,7 +78,7 @@ func Full(ctx context.Context, dir string) (string, error) {
 	return hex.EncodeToString(all.Sum(nil)), nil
 }
 
-func whole(ctx context.Context, path string) (string, error) {
+func fileHash(ctx context.Context, path string) (string, error) {
 	f, err := openfile.Open(path)
 	if err != nil {
 		return "", err

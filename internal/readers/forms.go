@@ -35,9 +35,9 @@ type Form struct {
 
 // Forms are the formats.
 var Forms = []Form{
-	{Name: "tensorboard", Check: anything, alone: noOther, open: openEvents, files: one(tfevents.Name),
+	{Name: "tensorboard", Check: acceptAny, alone: refuseOtherRun, open: openEvents, files: singleFile(tfevents.Name),
 		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
-	{Name: "wandb", Check: anything, open: openLog, files: one(wandb.Folder),
+	{Name: "wandb", Check: acceptAny, open: openLog, files: singleFile(wandb.Folder),
 		Reads: func(dir string, r rows.Run) string {
 			return "wandb sync " + look.Word(filepath.Join(dir, wandb.Folder(r)))
 		}},
@@ -45,10 +45,10 @@ var Forms = []Form{
 		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.Word(dir) }},
 }
 
-func anything(string) error { return nil }
+func acceptAny(string) error { return nil }
 
-// noOther refuses a folder with events of another run, as TensorBoard shows all files of a folder as one run.
-func noOther(dir string, r rows.Run) error {
+// refuseOtherRun refuses a folder with events of another run, as TensorBoard shows all files of a folder as one run.
+func refuseOtherRun(dir string, r rows.Run) error {
 	found, _ := os.ReadDir(dir) // need not exist
 	for _, f := range found {
 		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
@@ -59,8 +59,8 @@ func noOther(dir string, r rows.Run) error {
 	return nil
 }
 
-// one returns a files function for a single name.
-func one(name func(rows.Run) string) func(dir string, r rows.Run) ([]string, error) {
+// singleFile returns a files function for a single name.
+func singleFile(name func(rows.Run) string) func(dir string, r rows.Run) ([]string, error) {
 	return func(dir string, r rows.Run) ([]string, error) { return []string{filepath.Join(dir, name(r))}, nil }
 }
 
@@ -99,7 +99,7 @@ func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	if err != nil {
 		return r, err
 	}
-	l := live{Form: f, run: run, dir: dir}
+	l := liveForm{Form: f, run: run, dir: dir}
 	if err = l.follow(); err != nil {
 		return r, err
 	}
@@ -121,12 +121,12 @@ type writer struct {
 }
 
 func openEvents(dir string, r rows.Run) (*writer, error) {
-	return keep(filepath.Join(dir, tfevents.Name(r)), func(to io.Writer) (rows.Sink, error) { return tfevents.New(to, r) })
+	return newWriter(filepath.Join(dir, tfevents.Name(r)), func(to io.Writer) (rows.Sink, error) { return tfevents.New(to, r) })
 }
 
 func openLog(dir string, r rows.Run) (*writer, error) {
 	about := wandb.Environment(os.Getenv)
-	return keep(filepath.Join(dir, wandb.Path(r)), func(to io.Writer) (rows.Sink, error) { return wandb.New(to, r, about) })
+	return newWriter(filepath.Join(dir, wandb.Path(r)), func(to io.Writer) (rows.Sink, error) { return wandb.New(to, r, about) })
 }
 
 func openStore(dir string, r rows.Run) (*writer, error) {
@@ -137,8 +137,8 @@ func openStore(dir string, r rows.Run) (*writer, error) {
 	return &writer{s, s.End, s.Close}, nil
 }
 
-// keep makes a writer of one file.
-func keep(path string, open func(io.Writer) (rows.Sink, error)) (*writer, error) {
+// newWriter makes a writer of one file.
+func newWriter(path string, open func(io.Writer) (rows.Sink, error)) (*writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // it is reported once, and tried again.
 type Page struct {
 	report.Page
-	live []*live
+	live []*liveForm
 }
 
 // Open prepares what the settings of a run ask for. It writes nothing. Call it before the run starts or resumes.
@@ -38,15 +38,15 @@ func Open(cfg *configs.Config, dir, verb string) (*Page, error) {
 }
 
 // wanted are the formats that a run's settings ask for, and where to write them.
-func wanted(cfg *configs.Config, dir string) (all []*live) {
+func wanted(cfg *configs.Config, dir string) (all []*liveForm) {
 	if cfg.TensorBoard {
-		all = append(all, &live{Form: form("tensorboard"), run: dir, dir: filepath.Join(dir, "tensorboard")})
+		all = append(all, &liveForm{Form: form("tensorboard"), run: dir, dir: filepath.Join(dir, "tensorboard")})
 	}
 	if cfg.MLflow != "" {
-		all = append(all, &live{Form: form("mlflow"), run: dir, dir: cfg.MLflow})
+		all = append(all, &liveForm{Form: form("mlflow"), run: dir, dir: cfg.MLflow})
 	}
 	if os.Getenv("WANDB_PROJECT") != "" && os.Getenv("WANDB_MODE") != "disabled" {
-		all = append(all, &live{Form: form("wandb"), run: dir, dir: filepath.Join(cmp.Or(os.Getenv("WANDB_DIR"), dir), "wandb")})
+		all = append(all, &liveForm{Form: form("wandb"), run: dir, dir: filepath.Join(cmp.Or(os.Getenv("WANDB_DIR"), dir), "wandb")})
 	}
 	return all
 }
@@ -78,8 +78,8 @@ func (p *Page) write(page error) error {
 	return page
 }
 
-// live is a format that is written during the run.
-type live struct {
+// liveForm is a format that is written during the run.
+type liveForm struct {
 	Form
 	run, dir string
 	before   rows.Run // the run in the directory when this process started
@@ -90,7 +90,7 @@ type live struct {
 }
 
 // follow writes what is new; at first, and after a rollback, everything.
-func (l *live) follow() (err error) {
+func (l *liveForm) follow() (err error) {
 	if l.follower != nil {
 		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrCut) {
 			return l.closed(err)
@@ -120,21 +120,21 @@ func (l *live) follow() (err error) {
 }
 
 // closed closes after an error: next time everything is written again.
-func (l *live) closed(err error) error {
+func (l *liveForm) closed(err error) error {
 	if err == nil {
 		return nil
 	}
 	return errors.Join(err, l.close())
 }
 
-func (l *live) close() error {
+func (l *liveForm) close() error {
 	to := l.to
 	l.follower, l.to = nil, nil
 	return to.close()
 }
 
 // tell returns an error unless it was reported before.
-func (l *live) tell(err error) error {
+func (l *liveForm) tell(err error) error {
 	if err == nil || err.Error() == l.said {
 		return nil
 	}

@@ -29,7 +29,7 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	for _, name := range []string{"tensorboard", "mlflow", "wandb"} {
 		require.ErrorContains(t, err, name+": "+filepath.Join(l.dir, "metrics.jsonl")+":3: ")
 	}
-	require.NoError(t, p.Ends(nil), "which was told")
+	require.NoError(t, p.Ends(nil), "an error that was reported is not returned at the end")
 	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), []byte("garbage"), 0o644))
 	HandOver(t.Context(), cfg, l.dir, false, func(line string) { t.Error(line) })
 }

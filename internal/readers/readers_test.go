@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// life is a run that a test extends.
-type life struct {
+// growingRun is a run that a test extends.
+type growingRun struct {
 	t   *testing.T
 	dir string
 }
 
-func (l life) add(name, text string) {
+func (l growingRun) add(name, text string) {
 	l.t.Helper()
 	f, err := os.OpenFile(filepath.Join(l.dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	require.NoError(l.t, err)
@@ -31,22 +31,22 @@ func (l life) add(name, text string) {
 	require.NoError(l.t, f.Close())
 }
 
-func (l life) step(n int, reward float64) {
+func (l growingRun) step(n int, reward float64) {
 	l.add("metrics.jsonl", fmt.Sprintf(`{"step":%d,"mean_reward":%g,"verdicts":{"AC":%d}}`+"\n", n, reward, n))
 	l.add("train_log.jsonl", fmt.Sprintf(`{"step":%d,"total_s":%g}`+"\n", n, 1.5+reward))
 }
 
-func (l life) evaluation(n int) {
+func (l growingRun) evaluation(n int) {
 	l.add("metrics.jsonl", fmt.Sprintf(`{"kind":"evaluation","step":%d,"pass@1":0.5}`+"\n", n))
 }
 
 // back truncates the logs, as resuming from a checkpoint does.
-func (l life) back(lengths [2]int64) {
+func (l growingRun) back(lengths [2]int64) {
 	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "metrics.jsonl"), lengths[0]))
 	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "train_log.jsonl"), lengths[1]))
 }
 
-func (l life) lengths() (n [2]int64) {
+func (l growingRun) lengths() (n [2]int64) {
 	for i, name := range []string{"metrics.jsonl", "train_log.jsonl"} {
 		info, err := os.Stat(filepath.Join(l.dir, name))
 		require.NoError(l.t, err)
@@ -56,7 +56,7 @@ func (l life) lengths() (n [2]int64) {
 }
 
 // starts writes the manifest of a run with these starts, each after a number of steps.
-func (l life) starts(after ...int) {
+func (l growingRun) starts(after ...int) {
 	list := make([]string, len(after))
 	for i, n := range after {
 		list[i] = fmt.Sprintf(`{"after":%d,"time":"2026-01-02T0%d:00:00Z","settings":{"lora_rank":%d}}`, n, 3+i, 4+i)
@@ -82,13 +82,13 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 // begin is a run that has begun, and its page, which writes every format.
-func begin(t *testing.T, store string) (life, *configs.Config) {
+func begin(t *testing.T, store string) (growingRun, *configs.Config) {
 	t.Helper()
 	t.Setenv("WANDB_PROJECT", "p")
 	for _, name := range []string{"WANDB_DIR", "WANDB_MODE", "WANDB_NAME", "MLFLOW_EXPERIMENT_NAME"} {
 		t.Setenv(name, "")
 	}
-	l := life{t, filepath.Join(t.TempDir(), "run")}
+	l := growingRun{t, filepath.Join(t.TempDir(), "run")}
 	require.NoError(t, os.MkdirAll(l.dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), []byte(`{"model":"tiny","max_steps":5,"lora_rank":1}`), 0o644))
 	l.starts(0)
@@ -98,7 +98,7 @@ func begin(t *testing.T, store string) (life, *configs.Config) {
 }
 
 // same compares what was written during a run with what is written from its directory now.
-func same(t *testing.T, l life, store string) {
+func same(t *testing.T, l growingRun, store string) {
 	t.Helper()
 	for name, dir := range map[string]string{"tensorboard": filepath.Join(l.dir, "tensorboard"), "wandb": filepath.Join(l.dir, "wandb"),
 		"mlflow": store} {
@@ -177,7 +177,7 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")
 	l, cfg := begin(t, store)
-	other := life{t, filepath.Join(t.TempDir(), "other")}
+	other := growingRun{t, filepath.Join(t.TempDir(), "other")}
 	require.NoError(t, os.MkdirAll(other.dir, 0o755))
 	other.starts(0)
 	other.step(1, 0.5)
@@ -239,7 +239,7 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 func TestEventsOfAnotherRunAreRefused(t *testing.T) {
 	out := t.TempDir()
 	for i, name := range []string{"a", "b"} {
-		l := life{t, filepath.Join(t.TempDir(), name)}
+		l := growingRun{t, filepath.Join(t.TempDir(), name)}
 		require.NoError(t, os.Mkdir(l.dir, 0o755))
 		l.starts(make([]int, i+1)...)
 		require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), fmt.Appendf(nil, `{"seed":%d}`, i), 0o644))
@@ -305,7 +305,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 // The command that reads a run is quoted for a shell.
 func TestCommandsAreTyped(t *testing.T) {
 	dir := t.TempDir()
-	life{t, dir}.step(1, 0.5)
+	growingRun{t, dir}.step(1, 0.5)
 	f, err := rows.Open(dir)
 	require.NoError(t, err)
 	for _, form := range Forms {

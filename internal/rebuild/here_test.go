@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// answering is a driver with only the calls made before a rebuild: whether it starts, and how many cards there are.
-const answering = `#include <stdio.h>
+// fakeDriver is a driver with only the calls made before a rebuild: whether it starts, and how many cards there are.
+const fakeDriver = `#include <stdio.h>
 #include <stdlib.h>
 static int number(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
 __attribute__((constructor)) static void touched(void) { if (getenv("TOUCHED")) fclose(fopen(getenv("TOUCHED"), "w")); }
@@ -44,12 +44,12 @@ int cuInit(unsigned flags) { return flags ? 1 : number("INIT", 0); }
 int cuDeviceGetCount(int *n) { *n = number("CARDS", 1); return 0; }
 `
 
-// library builds such a driver.
-func library(t *testing.T) string {
+// buildFakeDriver builds such a driver.
+func buildFakeDriver(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libanswering.so")
 	gcc := exec.Command("gcc", "-shared", "-fPIC", "-x", "c", "-o", path, "-")
-	gcc.Stdin = strings.NewReader(answering)
+	gcc.Stdin = strings.NewReader(fakeDriver)
 	out, err := gcc.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return path
@@ -58,7 +58,7 @@ func library(t *testing.T) string {
 // If a driver answers, the process continues as the program with the GPU backend, with the same arguments. Otherwise it stays as it is,
 // and with the opt-out it does not load the driver.
 func TestHere(t *testing.T) {
-	answers := library(t)
+	answers := buildFakeDriver(t)
 	b := newBench(t)
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -220,7 +220,7 @@ func TestThereIsNothingToBuild(t *testing.T) {
 	require.Equal(t, "its source is neither here nor where it was built", b.refused(elsewhere))
 	t.Chdir(filepath.Join(b.dir, "cmd"))
 	_, err := elsewhere.program(t.Context())
-	require.NoError(t, err, "here it is")
+	require.NoError(t, err, "the source is found in the working directory")
 
 	at := b.builder("v0.0.0-2026+dirty", debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef"})
 	require.Equal(t, "the source in "+b.dir+" is at no commit, while this program is of 0123456789ab", b.refused(at))

@@ -43,7 +43,7 @@ func (b *builder) source(ctx context.Context, goTool string) (source, error) {
 			continue
 		}
 		if commit != "" {
-			if now := head(ctx, dir); now != commit {
+			if now := headCommit(ctx, dir); now != commit {
 				return source{}, b.cannot("the source in %s is at %.12s, while this program is of %.12s", dir, cmp.Or(now, "no commit"), commit)
 			}
 		}
@@ -84,8 +84,8 @@ func checkout(dir string) (string, bool) {
 	return "", false
 }
 
-// head is the commit that is checked out; "" if there is none.
-func head(ctx context.Context, dir string) string {
+// headCommit is the commit that is checked out; "" if there is none.
+func headCommit(ctx context.Context, dir string) string {
 	out, _ := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "HEAD").Output()
 	return string(bytes.TrimSpace(out))
 }

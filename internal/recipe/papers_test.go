@@ -81,8 +81,10 @@ func std1(x []float64) float64 {
 
 func clip(x, low, high float64) float64 { return math.Max(low, math.Min(high, x)) }
 
-// smaller is the surrogate of PPO.
-func smaller(ratio, low, high, a float64) float64 { return math.Min(ratio*a, clip(ratio, low, high)*a) }
+// ppoSurrogate is the surrogate of PPO.
+func ppoSurrogate(ratio, low, high, a float64) float64 {
+	return math.Min(ratio*a, clip(ratio, low, high)*a)
+}
 
 // standard is GRPO's advantage, from rewards with a length term.
 func (b *batch) standard(q, i int, length func(tokens int) float64) float64 {
@@ -134,28 +136,28 @@ var papers = map[string]struct {
 	"grpo": {0.3, func(b *batch, logp numbers) (J float64) {
 		logp.each(func(q, i, t int) {
 			d := b.ref[q][i][t] - logp[q][i][t]
-			surrogate := smaller(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, b.standard(q, i, unshaped))
+			surrogate := ppoSurrogate(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, b.standard(q, i, unshaped))
 			J += (surrogate - 0.04*(math.Exp(d)-d-1)) / float64(len(logp[q][i])) / logp.completions()
 		})
 		return -J
 	}},
 	"dapo": {0.3, func(b *batch, logp numbers) (J float64) {
 		logp.each(func(q, i, t int) {
-			J += smaller(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.28, b.standard(q, i, b.soft)) / logp.tokens()
+			J += ppoSurrogate(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.28, b.standard(q, i, b.soft)) / logp.tokens()
 		})
 		return -J
 	}},
 	"dr_grpo": {0.3, func(b *batch, logp numbers) (J float64) {
 		logp.each(func(q, i, t int) {
 			A := b.R[q][i] - mean1(b.R[q])
-			J += smaller(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A) / logp.completions()
+			J += ppoSurrogate(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A) / logp.completions()
 		})
 		return -J
 	}},
 	"gspo": {4e-4, func(b *batch, logp numbers) (J float64) {
 		for q := range logp {
 			for i := range logp[q] {
-				J += smaller(b.sequenceRatio(logp, q, i), 1-3e-4, 1+4e-4, b.standard(q, i, unshaped)) / logp.completions()
+				J += ppoSurrogate(b.sequenceRatio(logp, q, i), 1-3e-4, 1+4e-4, b.standard(q, i, unshaped)) / logp.completions()
 			}
 		}
 		return -J
@@ -163,7 +165,7 @@ var papers = map[string]struct {
 	"gspo_token": {4e-4, func(b *batch, logp numbers) (J float64) {
 		logp.each(func(q, i, t int) {
 			s := b.sequenceRatio(b.logp, q, i) * math.Exp(logp[q][i][t]-b.logp[q][i][t])
-			J += smaller(s, 1-3e-4, 1+4e-4, b.standard(q, i, unshaped)) / float64(len(logp[q][i])) / logp.completions()
+			J += ppoSurrogate(s, 1-3e-4, 1+4e-4, b.standard(q, i, unshaped)) / float64(len(logp[q][i])) / logp.completions()
 		})
 		return -J
 	}},
@@ -202,7 +204,7 @@ var papers = map[string]struct {
 			return R
 		})
 		logp.each(func(q, i, t int) {
-			J += smaller(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A[q][i][t]) / logp.tokens()
+			J += ppoSurrogate(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A[q][i][t]) / logp.tokens()
 		})
 		return -J
 	}},
@@ -210,7 +212,7 @@ var papers = map[string]struct {
 		A := b.normed(func(q, i, _ int) float64 { return b.R[q][i] - mean1(b.R[q]) })
 		logp.each(func(q, i, t int) {
 			d := logp[q][i][t] - b.ref[q][i][t]
-			J += (smaller(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A[q][i][t]) - 0.001*d*d/2) / logp.tokens()
+			J += (ppoSurrogate(math.Exp(logp[q][i][t]-b.old[q][i][t]), 0.8, 1.2, A[q][i][t]) - 0.001*d*d/2) / logp.tokens()
 		})
 		return -J
 	}},

@@ -205,8 +205,8 @@ func TestWhoIsToBlame(t *testing.T) {
 	}
 	one := []string{"sample 0 of problem p"}
 	require.Equal(t, "completion 2 of the 3 that count of problem q, which earned -1e+30", of(one, []float64{1, 0}, []float64{0, -1e30, 1}))
-	require.Equal(t, one[0], of(one, []float64{1e30, 0}, []float64{0, -1e30, 1}), "two are huge")
-	require.Equal(t, one[0], of(one, []float64{1, 0}), "none is")
+	require.Equal(t, one[0], of(one, []float64{1e30, 0}, []float64{0, -1e30, 1}), "of two huge rewards neither is blamed alone")
+	require.Equal(t, one[0], of(one, []float64{1, 0}), "without a huge reward the given samples are blamed")
 	require.Equal(t, "no completion by itself, but all of them together", of(nil, []float64{1, 0}))
 	crowd := strings.Split("abcdefghij", "")
 	require.Equal(t, "a, b, c, d, e, f, g, h, and 2 more", of(crowd, []float64{1, 0}))
@@ -282,7 +282,7 @@ func TestEffects(t *testing.T) {
 	three := 3
 	e, clipped := of()
 	require.Equal(t, Effects{}, e)
-	require.InDelta(t, 7, clipped, 0, "a backend counted it")
+	require.InDelta(t, 7, clipped, 0, "Clipped is the backend's count")
 	e, _ = of("reward_clip=2", "advantage_clip=0.4", "overlong_penalty=1", "overlong_buffer=2", "positive_only=true")
 	require.Equal(t, Effects{RewardsClipped: number(0.5), AdvantagesClipped: number(1), Overlong: number(0.5), NotLearnt: &three}, e)
 	e, clipped = of("loss=ppo", "clip_low=0.8", "clip_high=1.2", "clip_dual=3")

@@ -197,13 +197,13 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		status, answer, err := s.once(ctx, method, path, once, text)
 		switch {
 		case ctx.Err() != nil:
-			return ended(ctx, last)
+			return contextError(ctx, last)
 		case err == nil && status == http.StatusAccepted:
 			tries, wait, last = 0, 50*time.Millisecond, nil
 			continue
 		case err == nil && status < 300:
 			return read(answer, out)
-		case err == nil && !slices.Contains(passing, status):
+		case err == nil && !slices.Contains(retryStatuses, status):
 			return &Refused{status, reason(answer)}
 		case tries == mostTries:
 			return cmp.Or(err, error(&Refused{status, reason(answer)}))
@@ -212,22 +212,22 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return ended(ctx, last)
+			return contextError(ctx, last)
 		}
 		wait = min(2*wait, 5*time.Second)
 	}
 }
 
-// ended is the error of a call whose context ended, with the last error before that.
-func ended(ctx context.Context, last error) error {
+// contextError is the error of a call whose context ended, with the last error before that.
+func contextError(ctx context.Context, last error) error {
 	if last == nil {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w; before that: %v", ctx.Err(), last)
 }
 
-// passing are the statuses of a server that is overloaded, or of a proxy whose server is away.
-var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+// retryStatuses are the statuses of a server that is overloaded, or of a proxy whose server is away.
+var retryStatuses = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // mostTries is how many attempts in a row may fail so; it takes some minutes.
 const mostTries = 60

@@ -35,7 +35,7 @@ func (r *run) holds(a advice) bool {
 	case a.Rule == SlowSandbox, a.Rule == SlowScores:
 		total, score := 0.0, 0.0
 		for _, s := range r.steps[max(0, len(r.steps)-Silence):] {
-			total, score = total+known0(s.timing.Total), score+known0(s.timing.Score)
+			total, score = total+zeroIfNaN(s.timing.Total), score+zeroIfNaN(s.timing.Score)
 		}
 		return total == 0 || score > SlowShare*total
 	}

@@ -26,7 +26,7 @@ func (r *run) changed() (out []shownChange) {
 		keys := maps.Clone(before)
 		maps.Copy(keys, now)
 		for _, key := range slices.Backward(slices.Sorted(maps.Keys(keys))) {
-			was, is := said(key, before, began), said(key, now, began)
+			was, is := firstValue(key, before, began), firstValue(key, now, began)
 			if was != is {
 				out = append(out, shownChange{fmt.Sprintf("after step %d", start.After), look.Visible(look.Cut(key, 100)), was, is})
 			}
@@ -40,8 +40,8 @@ func (r *run) changed() (out []shownChange) {
 // shownChange is such a change on the page.
 type shownChange struct{ When, Key, Before, After string }
 
-// said is a setting in the first of some that has it.
-func said(key string, some ...byKey) string {
+// firstValue is a setting in the first of some that has it.
+func firstValue(key string, some ...byKey) string {
 	for _, v := range some {
 		if text, ok := v[key]; ok {
 			return typed(text)

@@ -193,7 +193,7 @@ func (p plot) stack(c *chart, lines [][]column) {
 	for i := range n {
 		total := 0.0
 		for _, line := range lines {
-			total += known0(line[i].Mean)
+			total += zeroIfNaN(line[i].Mean)
 		}
 		tallest = max(tallest, total)
 	}
@@ -209,7 +209,7 @@ func (p plot) stack(c *chart, lines [][]column) {
 	for k, line := range lines {
 		var path strings.Builder
 		for i := range n {
-			v := known0(line[i].Mean)
+			v := zeroIfNaN(line[i].Mean)
 			if v <= 0 {
 				continue
 			}
@@ -244,7 +244,7 @@ func anything(values []float64) bool {
 	return slices.ContainsFunc(values, func(v float64) bool { return v > 0 })
 }
 
-func known0(v float64) float64 {
+func zeroIfNaN(v float64) float64 {
 	if v != v {
 		return 0
 	}

@@ -92,8 +92,8 @@ func reading(a *axis) string {
 	return lead
 }
 
-// apart inserts a gap before every value that is not comparable with the one before, so that no line joins them, and a note about it.
-func apart[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what string) (out []T, lead string) {
+// breakLines inserts a gap before every value that is not comparable with the one before, so that no line joins them, and a note about it.
+func breakLines[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what string) (out []T, lead string) {
 	for i := range all {
 		if i > 0 && !alike(&all[i-1], &all[i]) {
 			out, lead = append(out, gap(&all[i])), "a line breaks where other "+what+" were held out"
@@ -104,7 +104,7 @@ func apart[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what str
 }
 
 func (r *run) heldOut() section {
-	evals, lead := apart(r.evals, func(a, b *evaluation) bool { return r.outcome(a).Alike(r.outcome(b)) },
+	evals, lead := breakLines(r.evals, func(a, b *evaluation) bool { return r.outcome(a).Alike(r.outcome(b)) },
 		func(at *evaluation) evaluation { return unknownEvaluation(at.Step) }, "problems")
 	e, k := len(evals), 0
 	steps := make([]int, e)

@@ -19,13 +19,13 @@ type checkpoint struct {
 }
 
 func (r *run) readCheckpoints(dir string) error {
-	return r.each(dir, "checkpoints.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "checkpoints.jsonl", func(line []byte) bool {
 		c := checkpoint{Step: -1}
 		ok := understand(line, &c) && c.Step >= 0
 		if ok {
 			_, err := os.Stat(filepath.Join(dir, "checkpoints", filepath.Base(c.Name)))
 			c.There = err == nil && c.Name != ""
-			r.checkpoints = put(r.checkpoints, c, func(c checkpoint) int { return c.Step })
+			r.checkpoints = appendStep(r.checkpoints, c, func(c checkpoint) int { return c.Step })
 		}
 		return ok
 	})

@@ -161,9 +161,9 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	p := plot{title: c.Title, note: c.Note, share: c.Share, plain: dots, dots: dots, joined: true}
 	for _, curve := range c.Curves {
 		one := series{name: look.Middle(look.Visible(curve.Name), mostName), color: curve.Color, format: format,
-			values: spread(curve.Values, curve.Steps, at)}
+			values: placeAtSteps(curve.Values, curve.Steps, at)}
 		if curve.Low != nil {
-			one.low, one.high = spread(curve.Low, curve.Steps, at), spread(curve.High, curve.Steps, at)
+			one.low, one.high = placeAtSteps(curve.Low, curve.Steps, at), placeAtSteps(curve.High, curve.Steps, at)
 		}
 		p.series = append(p.series, one)
 	}
@@ -175,7 +175,7 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	return p
 }
 
-func spread(values []float64, steps []int, at map[int]int) []float64 {
+func placeAtSteps(values []float64, steps []int, at map[int]int) []float64 {
 	out := make([]float64, len(at))
 	for i := range out {
 		out[i] = nan

@@ -108,19 +108,19 @@ func TestLatestSteps(t *testing.T) {
 	require.Equal(t, "0.250", e.known[3].Charts["Mean reward"][0].Text)
 	require.Equal(t, "run: 7 of 9 steps", e.known[3].Title)
 	add("train_log.jsonl", `{"step":7,"total_s":2,"sample_s":1.5}`+"\n")
-	require.Equal(t, []int{7}, steps(), "again, with its time")
+	require.Equal(t, []int{7}, steps(), "a step is sent again when its time is known")
 	require.Equal(t, 1.5, *e.known[3].Charts["Seconds per step"][0].At[0])
 	add("metrics.jsonl", `{"step":6,"mean_reward":1}`+"\n")
 	require.Equal(t, []int{3, 6}, steps(), "the run went back, and those before 7 are the last")
 	require.Equal(t, 1.0, *e.known[3].Charts["Mean reward"][0].At[0])
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"max_steps":12}`), 0o644))
-	require.Equal(t, []int{3, 4, 5, 6}, steps(), "how far they are has changed")
+	require.Equal(t, []int{3, 4, 5, 6}, steps(), "with another max_steps all steps are sent again")
 	require.Equal(t, "6 of 12", e.known[3].Steps)
 }
 
 // An update costs the same after ten thousand steps as after four hundred.
 func TestALatestStepCostsTheSameHoweverLongTheRun(t *testing.T) {
-	files := tenThousand()
+	files := longRun()
 	reading := func(steps int) (bytes uint64) {
 		dir := t.TempDir()
 		for name, text := range files {

@@ -135,7 +135,7 @@ func TestOldAdviceDoesNotHold(t *testing.T) {
 	now, _ = r.rules()
 	require.Equal(t, []string{"format falls", SlowSandbox, SlowScores}, names(now))
 	now, _ = (&run{advice: r.advice[:1]}).rules()
-	require.Equal(t, []string{"truncation"}, names(now), "and there are no later steps")
+	require.Equal(t, []string{"truncation"}, names(now), "without later steps an advice still holds")
 }
 
 func TestBrokenPromiseIsSaid(t *testing.T) {

@@ -31,7 +31,7 @@ type undoneBy struct {
 const mostDeeds = 200
 
 func (r *run) readDeeds(dir string) error {
-	return r.each(dir, "autopilot.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "autopilot.jsonl", func(line []byte) bool {
 		var d deed
 		ok := understand(line, &d) && d.Did != ""
 		if ok {

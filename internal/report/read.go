@@ -215,7 +215,7 @@ func (r *run) readDocuments(dir string) error {
 }
 
 func (r *run) readMetrics(dir string) error {
-	return r.each(dir, "metrics.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "metrics.jsonl", func(line []byte) bool {
 		l := struct {
 			Kind string `json:"kind"` // of lines that are not steps
 			step
@@ -228,19 +228,19 @@ func (r *run) readMetrics(dir string) error {
 			if l.Step < 1 {
 				return false
 			}
-			r.steps = put(r.steps, l.settle(), func(s step) int { return s.Step })
+			r.steps = appendStep(r.steps, l.settle(), func(s step) int { return s.Step })
 		case "held_out":
 			h := unknownRows(-1)
 			if understand(line, &h); h.Step < 0 {
 				return false
 			}
-			r.held = put(r.held, h, func(h heldRows) int { return h.Step })
+			r.held = appendStep(r.held, h, func(h heldRows) int { return h.Step })
 		case "evaluation":
 			e := unknownEvaluation(-1)
 			if understand(line, &e); e.Step < 0 {
 				return false
 			}
-			r.evals = put(r.evals, e.settle(), func(e evaluation) int { return e.Step })
+			r.evals = appendStep(r.evals, e.settle(), func(e evaluation) int { return e.Step })
 		}
 		return true
 	})
@@ -271,8 +271,8 @@ func (t timing) settle() timing {
 	return t
 }
 
-// put appends v, removing entries of the same or later steps: the run was interrupted, and repeated these steps.
-func put[T any](all []T, v T, at func(T) int) []T {
+// appendStep appends v, removing entries of the same or later steps: the run was interrupted, and repeated these steps.
+func appendStep[T any](all []T, v T, at func(T) int) []T {
 	for len(all) > 0 && at(all[len(all)-1]) >= at(v) {
 		all = all[:len(all)-1]
 	}
@@ -281,7 +281,7 @@ func put[T any](all []T, v T, at func(T) int) []T {
 
 func (r *run) readJudged(dir string) error {
 	r.judged = map[int]stats.Judged{}
-	return r.each(dir, "evaluations.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "evaluations.jsonl", func(line []byte) bool {
 		var j stats.Judged
 		ok := understand(line, &j)
 		r.judged[j.Step] = j
@@ -294,7 +294,7 @@ func (r *run) readTimings(dir string) error {
 	for i, s := range r.steps {
 		index[s.Step] = i
 	}
-	return r.each(dir, "train_log.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "train_log.jsonl", func(line []byte) bool {
 		t := unknownTiming()
 		ok := understand(line, &t)
 		if i, known := index[t.Step]; ok && known {
@@ -305,7 +305,7 @@ func (r *run) readTimings(dir string) error {
 }
 
 func (r *run) readLogs(dir string) error {
-	return r.each(dir, "run_log.jsonl", func(line []byte) bool {
+	return r.eachLine(dir, "run_log.jsonl", func(line []byte) bool {
 		var a advice
 		ok := understand(line, &a)
 		if ok && a.Rule != "" {
@@ -315,8 +315,8 @@ func (r *run) readLogs(dir string) error {
 	})
 }
 
-// each calls fn with the complete lines of a file, if it exists. If fn rejects a line, the file is listed in unread.
-func (r *run) each(dir, name string, fn func(line []byte) bool) error {
+// eachLine calls fn with the complete lines of a file, if it exists. If fn rejects a line, the file is listed in unread.
+func (r *run) eachLine(dir, name string, fn func(line []byte) bool) error {
 	refused := 0
 	err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
 		if len(line) > 0 && !fn(line) {

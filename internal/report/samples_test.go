@@ -35,5 +35,5 @@ func TestGroupsAreChosenByTheirRewards(t *testing.T) {
 	}
 	require.Equal(t, "dbea", chosen)
 	require.Equal(t, "-2000M", r.groups()[0].Completions[0].Reward)
-	require.Equal(t, "none", r.groups()[0].Completions[1].Reward, "what was left out is told, too")
+	require.Equal(t, "none", r.groups()[0].Completions[1].Reward, "an excluded completion has no reward")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// tenThousand is a long run with one exploding gradient.
-func tenThousand() map[string]string {
+// longRun is a long run with one exploding gradient.
+func longRun() map[string]string {
 	const steps = 10_000
 	var metrics, times, log, samples strings.Builder
 	for s := 1; s <= steps; s++ {
@@ -60,7 +60,7 @@ func TestTenThousandSteps(t *testing.T) {
 		t.Skip("a test of speed and size")
 	}
 	dir := t.TempDir()
-	for name, text := range tenThousand() {
+	for name, text := range longRun() {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	quickest := time.Hour

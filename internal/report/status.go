@@ -27,8 +27,8 @@ type Page struct {
 
 // Limits on how often a step has the page drawn, and on the share of time that this takes.
 const (
-	seldom = 15 * time.Second
-	part1  = 50
+	seldom       = 15 * time.Second
+	liveInterval = 50
 )
 
 // GoesOn draws the page of a run that continues.
@@ -38,7 +38,7 @@ func (p *Page) GoesOn() error {
 
 // Follow is GoesOn, unless the page was just drawn.
 func (p *Page) Follow() error {
-	if since := p.now().Sub(p.drawn); since < max(seldom, part1*p.took) {
+	if since := p.now().Sub(p.drawn); since < max(seldom, liveInterval*p.took) {
 		return nil
 	}
 	return p.GoesOn()

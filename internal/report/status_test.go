@@ -56,7 +56,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 	*now = now.Add(seldom - time.Second)
 	require.NoError(t, p.Follow())
 	_, same := status()
-	require.Equal(t, e.attr("data-written"), same.attr("data-written"), "it was just written")
+	require.Equal(t, e.attr("data-written"), same.attr("data-written"), "the page is not written again so soon")
 	*now = now.Add(2 * time.Minute)
 	require.NoError(t, p.Follow())
 	_, e = status()
@@ -90,7 +90,7 @@ func TestStatementsStandBesideAnswers(t *testing.T) {
 	articles := read().all("article", "")
 	require.Equal(t, "Print the <b>largest</b>.", articles[0].all("div", "beside")[0].all("div", "statement")[0].Text)
 	require.Len(t, articles[0].all("div", "beside")[0].all("pre", ""), 2)
-	require.Empty(t, articles[1].all("div", "statement"), "the other statement is unknown")
+	require.Empty(t, articles[1].all("div", "statement"), "a problem without a known statement has none")
 }
 
 func TestCompressedCompletionsAreShown(t *testing.T) {
@@ -108,7 +108,7 @@ func TestCompressedCompletionsAreShown(t *testing.T) {
 	require.Equal(t, []string{"answer 4"}, readAll(read().all("article", "")[0].all("pre", "")))
 	require.NoError(t, os.Truncate(path, int64(packed.Len()*2/3)))
 	require.NoError(t, p.GoesOn())
-	require.Contains(t, read().all("section", "")[7].read(), "step 3", "the other file's is the later one")
+	require.Contains(t, read().all("section", "")[7].read(), "step 3", "the later step of the two files is shown")
 	require.NoError(t, os.Remove(filepath.Join(p.Dir, "rollouts.jsonl")))
 	require.NoError(t, p.GoesOn())
 	require.Equal(t, []string{"answer 3"}, readAll(read().all("article", "")[0].all("pre", "")))
@@ -172,7 +172,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 		require.NotEmpty(t, plot.attr("aria-label"))
 	}
 	for _, d := range root.all("details", "") {
-		require.NotEmpty(t, d.attr("id"), "its reader opened it")
+		require.NotEmpty(t, d.attr("id"), "details need an id to stay open")
 	}
 }
 

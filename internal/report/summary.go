@@ -140,7 +140,7 @@ func (r *run) rewardsSay() verdict {
 func (r *run) total(of func(s *step) float64) float64 {
 	total := 0.0
 	for i := range r.steps {
-		total += known0(of(&r.steps[i]))
+		total += zeroIfNaN(of(&r.steps[i]))
 	}
 	return total
 }

@@ -48,8 +48,8 @@ type Phase struct {
 func (l Listed) Phases() []Phase {
 	for _, s := range slices.Backward(l.run.steps) {
 		if t := s.timing; t.Total == t.Total {
-			rest := t.Total - known0(t.Sample) - known0(t.Score) - known0(t.Train)
-			return []Phase{{"sampling", known0(t.Sample)}, {"scores", known0(t.Score)}, {"training", known0(t.Train)},
+			rest := t.Total - zeroIfNaN(t.Sample) - zeroIfNaN(t.Score) - zeroIfNaN(t.Train)
+			return []Phase{{"sampling", zeroIfNaN(t.Sample)}, {"scores", zeroIfNaN(t.Score)}, {"training", zeroIfNaN(t.Train)},
 				{"the rest", max(rest, 0)}}
 		}
 	}

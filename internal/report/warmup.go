@@ -117,7 +117,7 @@ func (r *run) sameRows() (held []heldRows, others string) {
 
 // heldRows are the charts of held-out rows.
 func (r *run) heldRows() section {
-	held, lead := apart(r.held, (*heldRows).alike, func(at *heldRows) heldRows { return unknownRows(at.Step) }, "rows")
+	held, lead := breakLines(r.held, (*heldRows).alike, func(at *heldRows) heldRows { return unknownRows(at.Step) }, "rows")
 	steps := make([]int, len(held))
 	over := func(name, color string, format func(float64) string, of func(h *heldRows) float64) series {
 		s := series{name: name, color: color, format: format}

@@ -17,8 +17,8 @@ import (
 
 const vocabulary = 384
 
-// drawn is a batch of two groups.
-func drawn() Ahead {
+// twoGroups is a batch of two groups.
+func twoGroups() Ahead {
 	of := func(group, sample int, tokens ...int32) sampler.Rollout {
 		r := sampler.Rollout{Request: group, Sample: sample, Tokens: tokens, Finish: sampler.Length}
 		for i := range tokens {
@@ -53,7 +53,7 @@ func TestReadAhead(t *testing.T) {
 		"group 1: sample 0: the turns of its":                     func(a *Ahead) { a.Groups[1].Held[0].Record = nil },
 		`sample 0 ended by "", expected stop or length`:           func(a *Ahead) { a.Groups[1].Rollouts[0].Finish = "" },
 	} {
-		a := drawn()
+		a := twoGroups()
 		damage(&a)
 		text, err := json.Marshal(a)
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestReadAhead(t *testing.T) {
 		got, err := ReadAhead(path, vocabulary, never, func(string) {})
 		if want == "" {
 			require.NoError(t, err)
-			require.Equal(t, drawn(), *got)
+			require.Equal(t, twoGroups(), *got)
 			continue
 		}
 		require.True(t, badinput.Is(err), "%q: %v", want, err)
@@ -73,7 +73,7 @@ func TestReadAhead(t *testing.T) {
 // A batch sampled ahead in which the environment failed too often is discarded, with a message.
 func TestABatchAheadThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
-	a := drawn()
+	a := twoGroups()
 	record := a.Groups[1].Held[0].Record
 	a.Groups[1].Rollouts = append(a.Groups[1].Rollouts, a.Groups[1].Rollouts[0])
 	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Held = 1, nil
@@ -86,7 +86,7 @@ func TestABatchAheadThatFailed(t *testing.T) {
 	for _, most := range []int{0, 1} {
 		var told []string
 		got, err := ReadAhead(path, vocabulary, func(failed, all int) bool {
-			require.Equal(t, []int{1, 2}, []int{failed, all}, "what was cut off has not failed")
+			require.Equal(t, []int{1, 2}, []int{failed, all}, "a truncated completion has not failed")
 			return failed > most
 		}, func(s string) { told = append(told, s) })
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestABatchAheadThatFailed(t *testing.T) {
 
 // Any file is refused by name, or every token in it is one of the model's and has a log-probability, and it is written as it was read.
 func FuzzReadAhead(f *testing.F) {
-	text, err := json.Marshal(drawn())
+	text, err := json.Marshal(twoGroups())
 	require.NoError(f, err)
 	f.Add(text)
 	f.Add([]byte(strings.ReplaceAll(string(text), "381", "4294967295")))

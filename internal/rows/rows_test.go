@@ -15,10 +15,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// told is a sink that records its calls.
-type told struct{ lines []string }
+// recordingSink is a sink that records its calls.
+type recordingSink struct{ lines []string }
 
-func (t *told) Start(s Start) error {
+func (t *recordingSink) Start(s Start) error {
 	t.add("start after %d %s", s.After, s.Time.Format("15:04:05"))
 	for _, c := range s.Changed {
 		t.lines[len(t.lines)-1] += " " + c.Name + "=" + c.Text()
@@ -26,7 +26,7 @@ func (t *told) Start(s Start) error {
 	return nil
 }
 
-func (t *told) Row(r Row) error {
+func (t *recordingSink) Row(r Row) error {
 	t.add("%d %s", r.Step, r.Time.Format("15:04:05.0"))
 	for _, c := range r.Cells {
 		t.lines[len(t.lines)-1] += " " + c.Name + "=" + c.Text()
@@ -34,16 +34,16 @@ func (t *told) Row(r Row) error {
 	return nil
 }
 
-func (t *told) Done(at time.Time) error {
+func (t *recordingSink) Done(at time.Time) error {
 	t.add("done %s", at.Format("15:04:05.0"))
 	return nil
 }
 
-func (t *told) add(format string, args ...any) {
+func (t *recordingSink) add(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-func (t *told) take() (lines []string) {
+func (t *recordingSink) take() (lines []string) {
 	lines, t.lines = t.lines, nil
 	return lines
 }
@@ -54,14 +54,14 @@ func put(t *testing.T, dir, name, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 }
 
-const twice = `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},` +
+const startedTwice = `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},` +
 	`{"after":1,"time":"2026-01-02T04:00:00Z","settings":{"max_steps":3}}]}`
 
 // A run that was killed after two steps, and resumed after the first with another setting.
 func TestARecordIsWalkedOnce(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "config.json", `{"seed":7,"max_steps":2}`)
-	put(t, dir, "manifest.json", twice)
+	put(t, dir, "manifest.json", startedTwice)
 	put(t, dir, "metrics.jsonl", `{"kind":"evaluation","step":0,"pass@1":0.5}
 {"step":1,"verdicts":{"AC":1},"ci":[0,1],"updated":true}
 {"step":2,"verdicts":null,"name":"a b"}
@@ -73,7 +73,7 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 	require.Equal(t, filepath.Base(dir), f.Name)
 	require.Len(t, f.ID, 32)
 	require.True(t, f.Empty())
-	var to told
+	var to recordingSink
 	require.NoError(t, f.Follow(&to))
 	require.False(t, f.Empty())
 	require.Equal(t, []string{
@@ -108,15 +108,15 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 	require.ErrorIs(t, f.Follow(&to), fs.ErrNotExist)
 }
 
-// full is a sink that has no room for starts, or for rows.
-type full struct {
-	told
+// fullSink is a sink that has no room for starts, or for rows.
+type fullSink struct {
+	recordingSink
 	starts bool
 }
 
-func (f *full) Row(Row) error { return syscall.ENOSPC }
+func (f *fullSink) Row(Row) error { return syscall.ENOSPC }
 
-func (f *full) Start(Start) error {
+func (f *fullSink) Start(Start) error {
 	if f.starts {
 		return syscall.ENOSPC
 	}
@@ -130,7 +130,7 @@ func TestASinkThatIsFull(t *testing.T) {
 	for _, starts := range []bool{true, false} {
 		f, err := Open(dir)
 		require.NoError(t, err)
-		to := full{starts: starts}
+		to := fullSink{starts: starts}
 		require.Equal(t, syscall.ENOSPC, f.Follow(&to))
 	}
 }
@@ -148,7 +148,7 @@ func TestAWarmUpIsDoneAfterItsEpochs(t *testing.T) {
 		put(t, dir, "metrics.jsonl", `{"step":3}`+"\n"+`{"step":4}`+"\n"+`{"kind":"held_out","step":4}`+"\n")
 		f, err := Open(dir)
 		require.NoError(t, err)
-		var to told
+		var to recordingSink
 		require.NoError(t, f.Follow(&to))
 		to.take()
 		require.NoError(t, f.Done(&to))
@@ -164,7 +164,7 @@ func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
 	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n"+`{"kind":"evaluation","step":1}`+"\n"+`{"step":2}`+"\n"+`{"step":5}`+"\n")
 	f, err := Open(dir)
 	require.NoError(t, err)
-	var to told
+	var to recordingSink
 	require.NoError(t, f.Follow(&to))
 	require.Equal(t, []string{"start after 0 03:00:00", "1 03:00:00.0", "1 03:00:00.0", "start after 1 06:00:00", "2 06:00:00.0",
 		"5 06:00:00.0"}, to.take())
@@ -179,7 +179,7 @@ func TestAClockThatWentBack(t *testing.T) {
 	put(t, dir, "train_log.jsonl", `{"step":1,"total_s":1.5}`+"\n"+`{"step":2,"total_s":2}`+"\n"+`{"step":3,"total_s":1}`+"\n")
 	f, err := Open(dir)
 	require.NoError(t, err)
-	var to told
+	var to recordingSink
 	require.NoError(t, f.Follow(&to))
 	var times []string
 	for _, line := range to.take() {
@@ -197,7 +197,7 @@ func TestAForkBeginsLate(t *testing.T) {
 	put(t, dir, "metrics.jsonl", `{"kind":"evaluation","step":9}`+"\n"+`{"step":10}`+"\n")
 	f, err := Open(dir)
 	require.NoError(t, err)
-	var to told
+	var to recordingSink
 	require.NoError(t, f.Follow(&to))
 	require.Equal(t, []string{"start after 9 03:00:00", "9 03:00:00.0", "10 03:00:00.0"}, to.take())
 }
@@ -211,7 +211,7 @@ func TestDamageIsNamed(t *testing.T) {
 		put(t, dir, name, file[1])
 		f, err := Open(dir)
 		require.NoError(t, err)
-		err = f.Follow(&told{})
+		err = f.Follow(&recordingSink{})
 		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
 		require.True(t, badinput.Is(err))
 	}
@@ -291,7 +291,7 @@ func TestWhatAStepSaysNothingAboutIsLeftOut(t *testing.T) {
 `)
 	f, err := Open(dir)
 	require.NoError(t, err)
-	var to told
+	var to recordingSink
 	require.NoError(t, f.Follow(&to))
 	require.Equal(t, []string{
 		"1 03:00:00.0 steps/mean_reward=0 steps/completions=2 steps/excluded=0 steps/updated=false steps/lr=1",

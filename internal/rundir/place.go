@@ -59,7 +59,7 @@ func Taken(path string) string {
 	case slices.ContainsFunc(shared, is):
 		return "a directory of the whole system"
 	}
-	for at := whole(path); ; at = filepath.Dir(at) {
+	for at := realPath(path); ; at = filepath.Dir(at) {
 		if there(at, "HEAD") && there(at, "objects") && there(at, "refs") {
 			return "where git keeps a repository"
 		}
@@ -69,8 +69,8 @@ func Taken(path string) string {
 	}
 }
 
-// whole is the absolute path with links resolved, as far as it exists.
-func whole(path string) string {
+// realPath is the absolute path with links resolved, as far as it exists.
+func realPath(path string) string {
 	path, _ = filepath.Abs(path)
 	for at := path; ; at = filepath.Dir(at) {
 		if real, err := filepath.EvalSymlinks(at); err == nil {

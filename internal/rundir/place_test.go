@@ -29,7 +29,7 @@ func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(now, Checkpoints)))
 	require.Equal(t, says+"nothing had been saved: type grpo sft run_dir='"+now+"' to start again", unwritten())
 	require.NoError(t, os.Rename(now, at))
-	require.NoError(t, d.Save(2, saveFile("x")), "it is back")
+	require.NoError(t, d.Save(2, saveFile("x")), "the directory is in its place again")
 	require.NoError(t, os.RemoveAll(at))
 	require.Equal(t, at+" was moved or removed during the run; move it back, then type grpo sft run_dir="+at+" to resume", unwritten())
 }

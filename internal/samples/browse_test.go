@@ -52,7 +52,7 @@ func TestBrowse(t *testing.T) {
 
 		// With the saved index, nothing is read again.
 		_, err = os.Stat(filepath.Join(dir, File))
-		require.Equal(t, info.Size() >= worthKeeping, err == nil)
+		require.Equal(t, info.Size() >= savedFrom, err == nil)
 		x.Close()
 		if err == nil {
 			spent, began = cputime.Used(), time.Now()
@@ -106,7 +106,7 @@ func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
 	x.save()
 	kept, err := os.ReadFile(filepath.Join(dir, File))
 	require.NoError(t, err)
-	require.Nil(t, open(t, dir).look(), "it is taken")
+	require.Nil(t, open(t, dir).look(), "a saved index is used")
 	for at := 0; at < len(kept); at += 1 + len(kept)/29 {
 		for _, text := range [][]byte{kept[:at], append(append(bytes.Clone(kept[:at]), kept[at]^4), kept[at+1:]...)} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, File), text, 0o644))
@@ -117,9 +117,9 @@ func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, File), kept, 0o644))
 	require.NoError(t, os.WriteFile(path, smallRecord.step(3), 0o644))
-	require.EqualValues(t, 3, settled(t, open(t, dir)).Groups[0].Step, "which has another size or time")
+	require.EqualValues(t, 3, settled(t, open(t, dir)).Groups[0].Step, "a file of another size or time is indexed anew")
 	require.NoError(t, os.WriteFile(path, append(smallRecord.step(0), smallRecord.step(1)...), 0o644))
-	require.Len(t, settled(t, open(t, dir)).Groups, 6, "which is longer")
+	require.Len(t, settled(t, open(t, dir)).Groups, 6, "a longer file that begins differently is indexed anew")
 	require.NoError(t, os.Remove(path))
 	require.Empty(t, settled(t, open(t, dir)).Groups)
 }

@@ -43,8 +43,8 @@ type state struct {
 	modified int64 // in nanoseconds
 }
 
-// worthKeeping is the size of a run's files from which on the index is saved. Smaller ones are read in no time.
-const worthKeeping = 16 << 20
+// savedFrom is the size of a run's files from which on the index is saved. Smaller ones are read in no time.
+const savedFrom = 16 << 20
 
 // Open opens the index of the run in dir, using a saved one if it matches the files. keep lets it be saved; if that fails, it is not.
 func Open(dir string, keep bool) *Index {
@@ -118,7 +118,7 @@ func (x *Index) pass(now [len(files)]state) {
 	}
 	x.mu.Lock()
 	x.err = failed
-	worth := failed == nil && x.read() >= worthKeeping && x.read()-x.kept > x.kept/8
+	worth := failed == nil && x.read() >= savedFrom && x.read()-x.kept > x.kept/8
 	x.mu.Unlock()
 	if worth && x.keep {
 		x.save()

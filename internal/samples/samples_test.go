@@ -101,7 +101,7 @@ func TestTheIndexIsAsAPlainReader(t *testing.T) {
 			require.Equal(t, want, groupsOf(v))
 			require.Zero(t, v.Faulty)
 			require.Equal(t, v.Total, v.Done)
-			require.Equal(t, v.Groups, settled(t, open(t, dir)).Groups, "twice the same")
+			require.Equal(t, v.Groups, settled(t, open(t, dir)).Groups, "a second index is the same")
 			steps, first := v.Steps()
 			require.Equal(t, []int{0, 1, 2, 3, 4, 5}, steps)
 			require.Equal(t, 6, first[2])
@@ -166,7 +166,7 @@ func TestTheIndexGoesOnWithTheFile(t *testing.T) {
 		old := settled(t, x)
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 		_, _, err = old.Read(old.Groups[9])
-		require.Error(t, err, "it is not where it was")
+		require.Error(t, err, "a group that moved in the file cannot be read")
 	}
 }
 
@@ -247,7 +247,7 @@ func TestWhatAConversationDrew(t *testing.T) {
 
 	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5},` +
 		`{"start":5,"end":5}]}}`))
-	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
+	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "only the model's own tokens are counted")
 }
 
 // A group is mixed if some of its judged completions are right and others wrong; an unknown verdict of a later release counts as other.

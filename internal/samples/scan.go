@@ -31,8 +31,8 @@ type scan struct {
 // errFull is the error of a file with more groups than an index may have.
 var errFull = fmt.Errorf("there are more than %d groups; the index ends here", mostGroups)
 
-// tell is after how many bytes progress is reported.
-const tell = 16 << 20
+// progressBytes is after how many bytes progress is reported.
+const progressBytes = 16 << 20
 
 // plain reads the lines of a file from an offset to another. A line without a newline is left for the next pass.
 func (s *scan) plain(f *os.File, from, size int64) error {
@@ -84,7 +84,7 @@ func (s *scan) frames(f *os.File, from, size int64) error {
 		case err != nil:
 			s.fault(Fault{At: at, Why: "damaged: " + err.Error()})
 		}
-		if at = end; at-s.behind >= tell/8 {
+		if at = end; at-s.behind >= progressBytes/8 {
 			s.found(s.batch, at)
 			s.batch, s.behind = nil, at
 		}
@@ -169,7 +169,7 @@ func (s *scan) line(line []byte, at, n int64, why string) error {
 	}
 	l.add(&s.group)
 	s.group.Size = at + n - s.group.At
-	if s.file != packed && at-s.behind >= tell {
+	if s.file != packed && at-s.behind >= progressBytes {
 		s.behind = at
 		s.found(s.batch, s.group.At)
 		s.batch = nil

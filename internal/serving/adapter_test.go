@@ -51,7 +51,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	_, err = taught.Live.Submit(sampler.Request{Prompt: []int32{1}, N: 1, Adapter: taught.Adapter,
 		Params: sampler.Params{MaxTokens: 1}}, sampler.Listener{})
 	require.ErrorIs(t, err, sampler.ErrWithdrawn)
-	require.NoError(t, h.LoadAdapter("taught", "x", saved(t, base, 4)), "another of that name")
+	require.NoError(t, h.LoadAdapter("taught", "x", saved(t, base, 4)), "a name is free after its adapter was unloaded")
 
 	h.Turn().Lock() // blocks the host, which needs the backend
 	defer h.Turn().Unlock()

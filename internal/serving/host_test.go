@@ -53,14 +53,14 @@ func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollo
 	return done
 }
 
-// interrupted is a backend on which an interrupt arrives while a cache is allocated.
-type interrupted struct {
+// interruptedBackend is a backend on which an interrupt arrives while a cache is allocated.
+type interruptedBackend struct {
 	kernels.Backend
 	stop   func()
 	caches int
 }
 
-func (b *interrupted) NewCache(heads kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+func (b *interruptedBackend) NewCache(heads kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
 	b.caches++
 	b.stop()
 	return b.Backend.NewCache(heads, t, layers, blocks)
@@ -70,7 +70,7 @@ func (b *interrupted) NewCache(heads kernels.Heads, t kernels.DType, layers, blo
 func TestAnInterruptWhileCachesAreMade(t *testing.T) {
 	for _, models := range [][]NamedDir{{{"x", "tiny"}}, {{"x", "tiny"}, {"y", "tiny"}}} {
 		ctx, stop := context.WithCancel(t.Context())
-		b := &interrupted{Backend: backend(t), stop: stop}
+		b := &interruptedBackend{Backend: backend(t), stop: stop}
 		_, err := Open(ctx, Options{Backend: b, Sampling: small, Models: models})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 1, b.caches)

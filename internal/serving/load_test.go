@@ -36,14 +36,14 @@ import (
 // mostBody is the limit of bodies in the test.
 const mostBody = 16 << 10
 
-// served is a server of the embedded model and two adapters, with little memory.
-type served struct {
+// testServer is a server of the embedded model and two adapters, with little memory.
+type testServer struct {
 	url    string
 	live   *sampler.Live
 	client *http.Client
 }
 
-func serve(t *testing.T) *served {
+func serve(t *testing.T) *testServer {
 	b := backendtest.CPU(t, cpu.Options{})
 	h, err := serving.Open(t.Context(), serving.Options{Backend: b, Models: []serving.NamedDir{{Name: "tiny", Dir: "tiny"}},
 		Sampling: sampler.Options{MaxLength: 256, MaxSequences: 8, Adapters: 2, CacheBytes: 3 << 20}})
@@ -71,7 +71,7 @@ func serve(t *testing.T) *served {
 	drawn, answered := make(chan error, 1), make(chan error, 1)
 	go func() { drawn <- h.Run(context.Background()) }()
 	go func() { answered <- g.Serve(ctx, listener, gate.Door{}, openai.Stopping()) }()
-	s := &served{url: "http://" + listener.Addr().String(), live: base.Live,
+	s := &testServer{url: "http://" + listener.Addr().String(), live: base.Live,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 99}}}
 	t.Cleanup(func() {
 		stop()
@@ -83,8 +83,8 @@ func serve(t *testing.T) *served {
 	return s
 }
 
-// question is a request: a path and a body.
-type question struct{ path, body string }
+// testRequest is a request: a path and a body.
+type testRequest struct{ path, body string }
 
 // words are a prompt; some prompts share a prefix.
 func words(rng *rand.Rand) string {
@@ -92,7 +92,7 @@ func words(rng *rand.Rand) string {
 }
 
 // newQuestion is the i-th request, of all kinds.
-func newQuestion(i int) question {
+func newQuestion(i int) testRequest {
 	rng := rand.New(rand.NewPCG(uint64(i), 3))
 	more := fmt.Sprintf(`"model":%q,"seed":%d,"max_tokens":%d,"stream":%v`, []string{"tiny", "one", "two"}[i%3], i, 1+rng.IntN(20), i%2 == 0)
 	if rng.IntN(4) == 0 {
@@ -108,7 +108,7 @@ func newQuestion(i int) question {
 		if rng.IntN(3) == 0 {
 			more += `,"logprobs":3`
 		}
-		return question{"/v1/completions", fmt.Sprintf(`{%s,"prompt":[%q,%q]}`, more, words(rng), words(rng))}
+		return testRequest{"/v1/completions", fmt.Sprintf(`{%s,"prompt":[%q,%q]}`, more, words(rng), words(rng))}
 	}
 	switch rng.IntN(3) {
 	case 0:
@@ -117,21 +117,21 @@ func newQuestion(i int) question {
 		more += `,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","required":["age"],
 			"properties":{"age":{"type":"integer","minimum":0,"maximum":99}},"additionalProperties":false}}}`
 	}
-	return question{"/v1/chat/completions", fmt.Sprintf(`{%s,"messages":[{"role":"user","content":%q}]}`, more, words(rng))}
+	return testRequest{"/v1/chat/completions", fmt.Sprintf(`{%s,"messages":[{"role":"user","content":%q}]}`, more, words(rng))}
 }
 
-// ofItsOwn matches what differs between two answers to one request: ids, times, and cached tokens.
-var ofItsOwn = regexp.MustCompile(`"id":"(?:chat)?cmpl-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+`)
+// varyingParts matches what differs between two answers to one request: ids, times, and cached tokens.
+var varyingParts = regexp.MustCompile(`"id":"(?:chat)?cmpl-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+`)
 
 // ask returns the whole answer.
-func (s *served) ask(q question) (status int, answer string, err error) {
+func (s *testServer) ask(q testRequest) (status int, answer string, err error) {
 	res, err := s.client.Post(s.url+q.path, "application/json", strings.NewReader(q.body))
 	if err != nil {
 		return 0, "", err
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	return res.StatusCode, inOrder(ofItsOwn.ReplaceAllString(string(text), "")), err
+	return res.StatusCode, inOrder(varyingParts.ReplaceAllString(string(text), "")), err
 }
 
 var choice = regexp.MustCompile(`"choices":\[\{"index":([0-9]+)`)
@@ -151,7 +151,7 @@ func inOrder(answer string) string {
 }
 
 // leave sends a request, and disconnects after some bytes of the answer, or some time.
-func (s *served) leave(q question, rng *rand.Rand) error {
+func (s *testServer) leave(q testRequest, rng *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.IntN(30))*time.Millisecond)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+q.path, strings.NewReader(q.body))
@@ -170,13 +170,13 @@ func (s *served) leave(q question, rng *rand.Rand) error {
 }
 
 // breakOff sends an invalid request, and returns an error if that is not handled properly.
-func (s *served) breakOff(q question, rng *rand.Rand) error {
+func (s *testServer) breakOff(q testRequest, rng *rand.Rand) error {
 	want := http.StatusBadRequest
 	switch rng.IntN(4) {
 	case 0:
 		q.body = q.body[:rng.IntN(len(q.body)-1)+1]
 	case 1:
-		q = question{"/v1/completions", `{"model":"one","prompt":[5,99999]}`}
+		q = testRequest{"/v1/completions", `{"model":"one","prompt":[5,99999]}`}
 	case 2:
 		q.body, want = `{"model":"tiny","prompt":"`+strings.Repeat("a", mostBody)+`"}`, http.StatusRequestEntityTooLarge
 	default:
@@ -190,7 +190,7 @@ func (s *served) breakOff(q question, rng *rand.Rand) error {
 }
 
 // cut closes a connection in the middle of a body.
-func (s *served) cut(q question) error {
+func (s *testServer) cut(q testRequest) error {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (s *served) cut(q question) error {
 
 // visit sends requests one after the other and compares the answers with those of a single client; on some it disconnects, and some are
 // invalid.
-func (s *served) visit(number, requests int, alone []string, left, broken *atomic.Int64) error {
+func (s *testServer) visit(number, requests int, alone []string, left, broken *atomic.Int64) error {
 	rng := rand.New(rand.NewPCG(uint64(number), 4))
 	for range requests {
 		i := rng.IntN(len(alone))

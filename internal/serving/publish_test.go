@@ -43,7 +43,7 @@ func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
 	require.Equal(t, hear("newer"), hear("it"))
 	require.Equal(t, hear("older").LogProbs, (<-speaking).LogProbs)
 	<-freed
-	require.NoError(t, h.ReplaceAdapter("it", older), "from a directory")
+	require.NoError(t, h.ReplaceAdapter("it", older), "after publishing, an adapter can be replaced from a directory")
 	require.Equal(t, hear("older"), hear("it"))
 
 	freed, err = h.Publish("another", "x", a)

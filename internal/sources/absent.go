@@ -19,7 +19,7 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	if !errors.Is(err, dataset.ErrAbsent) {
 		return err
 	}
-	if !began(cfg) {
+	if !isRun(cfg) {
 		return badinput.Errorf("%w; type %s=PATH", err, key)
 	}
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
@@ -30,16 +30,16 @@ func Missing(cfg *configs.Config, key string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
-	case !began(cfg):
+	case !isRun(cfg):
 		return badinput.Errorf("%w; type %s=FILE", err, key)
 	}
 	return badinput.Errorf("%w; start in the directory where the run began, or resume the run with %s=FILE allow_change=%[2]s", err, key)
 }
 
-// elsewhere adds to the error of a run's missing model where its folder may be, as a relative path can look like a name on the Hub.
-func elsewhere(cfg *configs.Config, err error) error {
+// hintMovedModel adds to the error of a run's missing model where its folder may be, as a relative path can look like a name on the Hub.
+func hintMovedModel(cfg *configs.Config, err error) error {
 	_, none := os.Stat(cfg.Model)
-	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !began(cfg) {
+	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !isRun(cfg) {
 		return err
 	}
 	where := "; if " + look.Word(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
@@ -50,8 +50,8 @@ func elsewhere(cfg *configs.Config, err error) error {
 	return fmt.Errorf("%w%s", err, where)
 }
 
-// began reports whether the settings are of an existing run.
-func began(cfg *configs.Config) bool {
+// isRun reports whether the settings are of an existing run.
+func isRun(cfg *configs.Config) bool {
 	_, none := os.Stat(filepath.Join(cfg.RunDir, "config.json"))
 	return cfg.RunDir != "" && none == nil
 }

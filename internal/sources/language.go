@@ -39,7 +39,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	given.All("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
-		return nil, elsewhere(cfg, err)
+		return nil, hintMovedModel(cfg, err)
 	}
 	l := &Language{Dir: dir, Base: dir}
 	// Adapters name a downloaded base by its name on the Hub, not by the path of our copy. A fully trained model copies its

@@ -55,13 +55,13 @@ func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Lan
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
 	if err == nil {
 		held = slices.DeleteFunc(slices.Clone(held), func(p data.Problem) bool { return slices.Contains(left, p.ID) })
-		held = held[:atMost(cfg.EvalProblems, len(held))]
+		held = held[:limitTo(cfg.EvalProblems, len(held))]
 		err = p.makeRoom(ctx, cfg, held, l, warn)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	tolerate(cfg, p.HeldOut)
+	setTolerance(cfg, p.HeldOut)
 	return p, nil
 }
 
@@ -119,9 +119,9 @@ func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(stri
 	if p.Train, p.Dropped, err = filter.Apply(train); err != nil {
 		return err
 	}
-	tolerate(cfg, p.Train)
-	tolerate(cfg, held)
-	if err := p.holdOut(cfg, kept(train, p.Train), held, warn); err != nil {
+	setTolerance(cfg, p.Train)
+	setTolerance(cfg, held)
+	if err := p.holdOut(cfg, originals(train, p.Train), held, warn); err != nil {
 		return err
 	}
 	if cfg.EvalEvery <= 0 {
@@ -130,8 +130,8 @@ func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(stri
 	return configs.CheckEvaluated(len(p.HeldOut), cfg.EvalSamples, "eval_samples=", "eval_problems")
 }
 
-// kept are the problems that passed a filter, in their original form, as the filter may have shortened them.
-func kept(all, passed []data.Problem) []data.Problem {
+// originals are the problems that passed a filter, in their original form, as the filter may have shortened them.
+func originals(all, passed []data.Problem) []data.Problem {
 	in := make(map[string]bool, len(passed))
 	for i := range passed {
 		in[passed[i].ID] = true
@@ -179,16 +179,16 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 	return nil
 }
 
-// atMost limits n to all; 0 means all.
-func atMost(n, all int) int {
+// limitTo limits n to all; 0 means all.
+func limitTo(n, all int) int {
 	if n == 0 {
 		return all
 	}
 	return min(n, all)
 }
 
-// tolerate sets the numeric tolerance of problems that have none, by the settings.
-func tolerate(cfg *configs.Config, problems []data.Problem) {
+// setTolerance sets the numeric tolerance of problems that have none, by the settings.
+func setTolerance(cfg *configs.Config, problems []data.Problem) {
 	if cfg.Comparator != "tolerant" {
 		return
 	}

@@ -21,7 +21,7 @@ func TestPassAtK(t *testing.T) {
 func TestTheIntervalHoldsTheMean(t *testing.T) {
 	x := []float64{0, 1, 1, 0, 1, 1, 1, 0}
 	ci := Interval(x, 3)
-	require.Equal(t, ci, Bootstrap(x, 3), "the same every time")
+	require.Equal(t, ci, Bootstrap(x, 3), "the interval is the same every time")
 	require.Less(t, ci[0], Mean(x))
 	require.Greater(t, ci[1], Mean(x))
 	require.Zero(t, Mean(nil))
@@ -83,7 +83,7 @@ func TestChangesAreOfPairs(t *testing.T) {
 	require.True(t, c.Sure())
 	require.Greater(t, Interval(before, 0)[1], Interval(after, 0)[0], "the intervals of the two overlap")
 	require.Regexp(t, `^\+0\.100 \[\+0\.0\d\d, \+0\.1\d\d\] since step 0, more than chance$`, c.String())
-	require.Equal(t, c, Compare(judged(0, before...), judged(9, after...)), "the same every time")
+	require.Equal(t, c, Compare(judged(0, before...), judged(9, after...)), "the interval is the same every time")
 
 	back := Compare(judged(9, after...), judged(12, before...))
 	require.InDelta(t, -0.1, back.Mean, 1e-12)
@@ -103,7 +103,7 @@ func TestWhatAChangeIsWorth(t *testing.T) {
 	require.Equal(t, "-1.000 [-1.000, -0.886] since step 0, more than chance", c.String())
 	c = Compare(judged(0, zeros[:19]...), judged(5, ones[:19]...))
 	require.Equal(t, "19 problems are too few to say", c.Verdict())
-	require.Equal(t, 19, Compare(judged(0, zeros[:19]...), judged(5, ones...)).Problems, "those of both")
+	require.Equal(t, 19, Compare(judged(0, zeros[:19]...), judged(5, ones...)).Problems, "only problems of both evaluations are compared")
 	require.Nil(t, Compare(Judged{}, judged(5, ones...)))
 	require.Nil(t, Compare(Judged{Problems: []string{"a"}}, Judged{Problems: []string{"a"}}), "a line that is not whole")
 }

@@ -13,7 +13,7 @@ import (
 
 // Claim is Open for the process that drives the runs, and locks the directory until Close. It need not exist yet.
 func Claim(dir string, plan *Plan) (*Journal, error) {
-	lock, err := take(dir)
+	lock, err := lockDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// take locks the directory of a sweep.
-func take(dir string) (*os.File, error) {
+// lockDir locks the directory of a sweep.
+func lockDir(dir string) (*os.File, error) {
 	lock, err := rundir.Lock(dir)
 	if !errors.Is(err, rundir.ErrTaken) {
 		if err != nil {
@@ -60,7 +60,7 @@ func (j *Journal) begun() (err error) {
 	if j.lock != nil {
 		return nil
 	}
-	if j.lock, err = take(j.dir); err != nil {
+	if j.lock, err = lockDir(j.dir); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(j.dir, File)); err == nil && j.fresh {

@@ -20,7 +20,7 @@ func TestOneProcessMakesTheRuns(t *testing.T) {
 	first, err := Claim(dir, plan)
 	require.NoError(t, err)
 	late, err := Claim(dir, plan)
-	require.NoError(t, err, "there is nothing yet")
+	require.NoError(t, err, "before Begin, others may claim it too")
 	require.NoDirExists(t, dir)
 	require.NoError(t, first.Begin())
 	_, err = Claim(dir, plan)
@@ -46,12 +46,12 @@ func TestARunThatWasRemovedIsMadeAgain(t *testing.T) {
 	for name, rungs := range map[string][]int{"grid": nil, "race": Rungs(8, 3)} {
 		t.Run(name, func(t *testing.T) {
 			dir, words := t.TempDir(), []string{"seed=0..3", "max_steps=8"}
-			first := &program{}
+			first := &fakeCommand{}
 			j, err := first.drive(t, dir, 1, words, rungs)
 			require.NoError(t, err)
 			want := results(t, j)
 			require.NoError(t, os.RemoveAll(j.RunDir("seed=1")))
-			again := &program{}
+			again := &fakeCommand{}
 			j, err = again.drive(t, dir, 1, words, rungs)
 			require.NoError(t, err)
 			require.Len(t, again.calls, max(1, len(rungs)), again.calls)
@@ -91,7 +91,7 @@ const unjudged = 9
 
 // A run without results ranks last, and the journal can be written all the same.
 func TestARaceWithOneThatWasNotJudged(t *testing.T) {
-	j, err := (&program{}).drive(t, t.TempDir(), 1, []string{"seed=9,8", "max_steps=4"}, Rungs(4, 2))
+	j, err := (&fakeCommand{}).drive(t, t.TempDir(), 1, []string{"seed=9,8", "max_steps=4"}, Rungs(4, 2))
 	require.NoError(t, err)
 	require.Equal(t, []string{Left, Done}, []string{j.Runs[0].State, j.Runs[1].State})
 	require.Equal(t, [][]float64{{-1}, {0, 0}}, [][]float64{j.Runs[0].Scores, j.Runs[1].Scores})

@@ -19,8 +19,8 @@ func TestASweepGoesOnWhereItWasBegun(t *testing.T) {
 	require.NoError(t, j.Begin())
 	again, err := j.Return()
 	require.NoError(t, err)
-	require.False(t, again, "it is here")
-	require.Equal(t, filepath.Join("s", ResultsFile), j.ResultsPath(), "as it was typed")
+	require.False(t, again, "the sweep is in its directory")
+	require.Equal(t, filepath.Join("s", ResultsFile), j.ResultsPath(), "the path is shown as it was typed")
 
 	t.Chdir(elsewhere)
 	from, err := filepath.Rel(elsewhere, filepath.Join(began, "s"))

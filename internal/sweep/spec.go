@@ -27,15 +27,15 @@ type Range struct {
 	Whole, Log bool
 }
 
-// own are the settings that the sweep itself sets, with the reason.
-var own = map[string]string{
+// settingsOfSweep are the settings that the sweep itself sets, with the reason.
+var settingsOfSweep = map[string]string{
 	"run_dir": "each run has a directory of its own; type --dir DIR for that of the sweep", "resume": "runs go on by themselves",
 	"serve": "only one run can have an address", "serve_keys": "only one run can have an address",
 	"watch": "only one run can have an address",
 }
 
-// rates are the settings that are drawn log-uniformly.
-var rates = []string{"learning_rate", "kl_coef", "entropy_coef", "weight_decay", "adam_eps"}
+// logUniform are the settings that are drawn log-uniformly.
+var logUniform = []string{"learning_rate", "kl_coef", "entropy_coef", "weight_decay", "adam_eps"}
 
 // mostRuns limits a plan: more must be a mistake.
 const mostRuns = 10000
@@ -48,7 +48,7 @@ func Parse(words []string) (axes []Axis, err error) {
 		if !ok {
 			return nil, badinput.Errorf("%q: expected key=value,value", word)
 		}
-		if why, is := own[key]; is {
+		if why, is := settingsOfSweep[key]; is {
 			return nil, badinput.Errorf("%s: %s", key, why)
 		}
 		if seen[key] {
@@ -126,7 +126,7 @@ func split(text string) (parts []string, err error) {
 }
 
 func parseRange(key, low, high string, whole bool) (*Range, error) {
-	r := &Range{Whole: whole, Log: slices.Contains(rates, key)}
+	r := &Range{Whole: whole, Log: slices.Contains(logUniform, key)}
 	var err error
 	for i, text := range []string{low, high} {
 		v := &r.Low

@@ -94,10 +94,10 @@ func TestRandomCombinations(t *testing.T) {
 			low++
 		}
 	}
-	require.InDelta(t, 200, low, 60, "of uniform draws there would be 36")
+	require.InDelta(t, 200, low, 60, "log-uniform draws are often low: of uniform ones there would be 36")
 	axes, err = Parse([]string{"seed=0..2"})
 	require.NoError(t, err)
-	require.Len(t, Random(axes, 10, 0), 3, "each once")
+	require.Len(t, Random(axes, 10, 0), 3, "each combination is drawn once")
 	axes, err = Parse([]string{"adam_beta2=0.99991..0.99994", "learning_rate=1.23456e-5..1.23458e-5"})
 	require.NoError(t, err)
 	for _, words := range Random(axes, 20, 0) {
@@ -109,8 +109,8 @@ func TestRandomCombinations(t *testing.T) {
 	}
 }
 
-// program is a fake of the command: a run makes the requested steps, and its score depends on its seed.
-type program struct {
+// fakeCommand is a fake of the command: a run makes the requested steps, and its score depends on its seed.
+type fakeCommand struct {
 	t     *testing.T
 	j     *Journal
 	mu    sync.Mutex
@@ -119,7 +119,7 @@ type program struct {
 	stop  func(calls int)
 }
 
-func (p *program) run(ctx context.Context, e Entry, words []string) error {
+func (p *fakeCommand) run(ctx context.Context, e Entry, words []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	steps := configs.Word(words, "max_steps")
@@ -152,7 +152,7 @@ func (p *program) run(ctx context.Context, e Entry, words []string) error {
 	return nil
 }
 
-func (p *program) drive(t *testing.T, dir string, atOnce int, words []string, rungs []int) (*Journal, error) {
+func (p *fakeCommand) drive(t *testing.T, dir string, atOnce int, words []string, rungs []int) (*Journal, error) {
 	t.Helper()
 	plan := &Plan{Words: words, Rungs: rungs}
 	plan.SetBase(base)
@@ -176,7 +176,7 @@ func results(t *testing.T, j *Journal) string {
 
 func TestARunThatFailsStopsNoOther(t *testing.T) {
 	dir := t.TempDir()
-	p := &program{fails: map[string]error{"seed=1": errors.New("no memory")}}
+	p := &fakeCommand{fails: map[string]error{"seed=1": errors.New("no memory")}}
 	j, err := p.drive(t, dir, 2, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	require.Len(t, p.calls, 4)
@@ -184,15 +184,15 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	require.Contains(t, results(t, j), "seed=1,failed,,")
 	failed, may := j.Failures()
 	require.Equal(t, []int{1, 1}, []int{failed, may})
-	j, err = (&program{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	j, err = (&fakeCommand{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	failed, may = j.Failures()
-	require.Equal(t, []int{1, 0}, []int{failed, may}, "it fails each time")
-	again := &program{}
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "a run that broke its policy is not tried again")
+	again := &fakeCommand{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "only failed runs are repeated")
-	plain := &program{}
+	plain := &fakeCommand{}
 	want, err := plain.drive(t, t.TempDir(), 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	require.Equal(t, results(t, want), results(t, j))
@@ -204,8 +204,8 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
 	require.Equal(t, []int{2, 4, 8}, rungs)
 	require.Equal(t, []int{1, 2, 3}, Rungs(3, 3))
-	require.Equal(t, []int{1, 2}, Rungs(2, 3), "none is there twice")
-	whole := &program{}
+	require.Equal(t, []int{1, 2}, Rungs(2, 3), "each rung occurs once")
+	whole := &fakeCommand{}
 	j, err := whole.drive(t, t.TempDir(), 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=1 to 4", "seed=2 to 4", "seed=1 to 8"},
@@ -215,7 +215,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 	require.Contains(t, want, "seed=2,left behind,4")
 	for at := 1; at <= len(whole.calls); at++ {
 		dir := t.TempDir()
-		first := &program{}
+		first := &fakeCommand{}
 		ctx, cancel := context.WithCancel(context.Background())
 		plan := &Plan{Words: words, Rungs: rungs}
 		plan.SetBase(base)
@@ -230,7 +230,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 		d := Driver{Journal: j, AtOnce: 1, Run: first.run, Say: func(string, ...any) {}}
 		require.ErrorIs(t, d.Drive(ctx), context.Canceled)
 		require.NoError(t, j.Close())
-		second := &program{}
+		second := &fakeCommand{}
 		j, err = second.drive(t, dir, 1, words, rungs)
 		require.NoError(t, err)
 		require.Len(t, second.calls, len(whole.calls)-at+1, "stopped in call %d", at)
@@ -242,7 +242,7 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(dir, nil)
 	require.ErrorContains(t, err, "no sweep to resume")
-	p := &program{}
+	p := &fakeCommand{}
 	_, err = p.drive(t, dir, 1, []string{"seed=0..1", "max_steps=1"}, nil)
 	require.NoError(t, err)
 	j, err := Open(dir, nil)
@@ -300,24 +300,24 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 // Failures of the machine do not eliminate runs: the rung waits for missing ones, and the sweep ends as without failures.
 func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
-	j, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
+	j, err := (&fakeCommand{}).drive(t, t.TempDir(), 1, words, rungs)
 	require.NoError(t, err)
 	want := results(t, j)
 	for _, name := range []string{"seed=0", "seed=1", "seed=2"} {
 		dir := t.TempDir()
 		for range 2 {
-			j, err = (&program{fails: map[string]error{name: errors.New("no room")}}).drive(t, dir, 2, words, rungs)
+			j, err = (&fakeCommand{fails: map[string]error{name: errors.New("no room")}}).drive(t, dir, 2, words, rungs)
 			require.ErrorContains(t, err, "1 of 4 runs failed before step 2, and the race waits for it; the logs are in "+filepath.Join(dir, "logs")+
 				"; type grpo sweep --dir "+dir+" to try it again")
 			require.False(t, slices.ContainsFunc(j.Runs, func(e Entry) bool { return e.State == Left || e.State == Done }))
 		}
-		j, err = (&program{}).drive(t, dir, 2, words, rungs)
+		j, err = (&fakeCommand{}).drive(t, dir, 2, words, rungs)
 		require.NoError(t, err)
 		require.Equal(t, want, results(t, j), name)
 	}
 	dir := t.TempDir() // and at a higher rung, and at the last one
 	for _, steps := range []string{"4", "8"} {
-		p := &program{}
+		p := &fakeCommand{}
 		fails := func(calls int) {
 			if p.fails = nil; strings.HasSuffix(p.calls[calls-1], " to "+steps) {
 				p.fails = map[string]error{"seed=1": errors.New("no room")}
@@ -329,7 +329,7 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 		failed, again := j.Failures()
 		require.Equal(t, []int{1, 1}, []int{failed, again})
 	}
-	j, err = (&program{}).drive(t, dir, 1, words, rungs)
+	j, err = (&fakeCommand{}).drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, want, results(t, j))
 }
@@ -338,11 +338,11 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 func TestARaceOfThreeAndOneThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
 	dir := t.TempDir()
-	p := &program{fails: map[string]error{"seed=1": fmt.Errorf("step 1: %w", ErrLost)}}
+	p := &fakeCommand{fails: map[string]error{"seed=1": fmt.Errorf("step 1: %w", ErrLost)}}
 	j, err := p.drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=2 to 4", "seed=3 to 4"}, p.calls)
-	again := &program{}
+	again := &fakeCommand{}
 	later, err := again.drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Empty(t, again.calls)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// without opens the sweep of a directory, excludes runs, and records that.
-func without(t *testing.T, dir string, names ...string) (*Journal, error) {
+// excludeRuns opens the sweep of a directory, excludes runs, and records that.
+func excludeRuns(t *testing.T, dir string, names ...string) (*Journal, error) {
 	t.Helper()
 	j, err := Claim(dir, nil)
 	require.NoError(t, err)
@@ -26,14 +26,14 @@ func without(t *testing.T, dir string, names ...string) (*Journal, error) {
 func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	words, rungs, dir := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2), t.TempDir()
 	fails := map[string]error{"seed=1": errors.New("no memory")}
-	_, err := (&program{fails: fails}).drive(t, dir, 1, words, rungs)
+	_, err := (&fakeCommand{fails: fails}).drive(t, dir, 1, words, rungs)
 	require.ErrorContains(t, err, "to try it again, or with --without seed=1 to continue without it")
-	_, err = without(t, dir, "seed=1")
+	_, err = excludeRuns(t, dir, "seed=1")
 	require.NoError(t, err)
 	for i, want := range [][]string{{"seed=2 to 4", "seed=3 to 4"}, nil} {
-		p := &program{fails: fails}
+		p := &fakeCommand{fails: fails}
 		j, err := p.drive(t, dir, 1, words, rungs)
-		require.NoError(t, err, "it is remembered, time %d", i)
+		require.NoError(t, err, "excluded runs are remembered, time %d", i)
 		require.Equal(t, want, p.calls)
 		require.Contains(t, results(t, j), "seed=1,taken out,,")
 		c, _, err := j.Results()
@@ -48,8 +48,8 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"state": "taken out"`, "a state that older releases neither make nor compare")
-	j, err := without(t, dir, "seed=1")
-	require.NoError(t, err, "it may be typed again")
+	j, err := excludeRuns(t, dir, "seed=1")
+	require.NoError(t, err, "a run may be excluded again")
 	require.EqualError(t, j.With([]string{"seed=1"}),
 		"--with: the race dropped others at step 2, which seed=1 had not reached; begin another sweep in another --dir")
 }
@@ -57,12 +57,12 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 // A run that was excluded by mistake can be included again, and the sweep ends as if it had never been excluded.
 func TestARunIsTakenBack(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
-	whole, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
+	whole, err := (&fakeCommand{}).drive(t, t.TempDir(), 1, words, rungs)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	_, err = (&program{fails: map[string]error{"seed=1": errors.New("no memory")}}).drive(t, dir, 1, words, rungs)
+	_, err = (&fakeCommand{fails: map[string]error{"seed=1": errors.New("no memory")}}).drive(t, dir, 1, words, rungs)
 	require.Error(t, err)
-	_, err = without(t, dir, "seed=1,seed=2")
+	_, err = excludeRuns(t, dir, "seed=1,seed=2")
 	require.NoError(t, err)
 	j, err := Claim(dir, nil)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestARunIsTakenBack(t *testing.T) {
 	require.NoError(t, j.With([]string{"seed=2,seed=1"}))
 	require.NoError(t, j.Begin())
 	require.NoError(t, j.Close())
-	j, err = (&program{}).drive(t, dir, 1, words, rungs)
+	j, err = (&fakeCommand{}).drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, results(t, whole), results(t, j))
 }
@@ -80,7 +80,7 @@ func TestARunIsTakenBack(t *testing.T) {
 func TestARunIsTakenOutByItsName(t *testing.T) {
 	words, dir := []string{"seed=0..1", "max_steps=2,4"}, t.TempDir()
 	lost := map[string]error{"seed=0,max_steps=4": ErrLost, "seed=1,max_steps=2": errors.New("killed")}
-	_, err := (&program{fails: lost}).drive(t, dir, 1, words, nil)
+	_, err := (&fakeCommand{fails: lost}).drive(t, dir, 1, words, nil)
 	require.NoError(t, err)
 	for typed, says := range map[string]string{
 		"seed=0":                    `--without: found "seed=0", expected names of runs; these are seed=0,max_steps=2 seed=0,max_steps=4 seed=1,`,
@@ -88,18 +88,18 @@ func TestARunIsTakenOutByItsName(t *testing.T) {
 		"":                          `found "", expected names of runs`,
 		"seed=0,max_steps=2":        "seed=0,max_steps=2 is done: it has its result",
 	} {
-		_, err := without(t, dir, typed)
+		_, err := excludeRuns(t, dir, typed)
 		require.ErrorContains(t, err, says)
 	}
-	j, err := without(t, dir, "seed=0,max_steps=4,seed=1,max_steps=2")
+	j, err := excludeRuns(t, dir, "seed=0,max_steps=4,seed=1,max_steps=2")
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=0,max_steps=4", "seed=1,max_steps=2"}, j.Out())
-	p := &program{}
+	p := &fakeCommand{}
 	j, err = p.drive(t, dir, 1, words, nil)
 	require.NoError(t, err)
 	require.Empty(t, p.calls)
 	require.Contains(t, results(t, j), "max_steps=4\",taken out")
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "runs")))
-	_, err = without(t, dir, "seed=0,max_steps=2", "seed=1,max_steps=4")
+	_, err = excludeRuns(t, dir, "seed=0,max_steps=2", "seed=1,max_steps=4")
 	require.ErrorContains(t, err, "no run of the sweep would be left")
 }

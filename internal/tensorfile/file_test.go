@@ -42,15 +42,15 @@ func refused(t *testing.T, err error, wants ...string) {
 	}
 }
 
-// two is the header of two good tensors.
-const two = `{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}`
+// twoTensors is the header of two good tensors.
+const twoTensors = `{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}`
 
 // edit gives a file of two with another header.
 func edit(old, new string) []byte {
-	if !strings.Contains(two, old) {
+	if !strings.Contains(twoTensors, old) {
 		panic(old + " is not in the header")
 	}
-	return raw(strings.Replace(two, old, new, 1), 16)
+	return raw(strings.Replace(twoTensors, old, new, 1), 16)
 }
 
 var damage = map[string]struct {
@@ -63,10 +63,10 @@ var damage = map[string]struct {
 	"no header":   {make([]byte, 8), "does not start with {"},
 	"huge header": {append(binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "{}"...),
 		"the header claims 18446744073709551615 bytes, at most 100000000"},
-	"long header":       {raw(two, 16)[:50], "the header claims 111 bytes, the file holds 42"},
+	"long header":       {raw(twoTensors, 16)[:50], "the header claims 111 bytes, the file holds 42"},
 	"just over":         {append(binary.LittleEndian.AppendUint64(nil, 3), "{}"...), "the header claims 3 bytes, the file holds 2"},
-	"truncated":         {raw(two, 15), `tensor "b": it ends at offset 16, the file holds 15`},
-	"more data":         {append(raw(two, 16), 0), "the tensors end at offset 16, the file holds 17"},
+	"truncated":         {raw(twoTensors, 15), `tensor "b": it ends at offset 16, the file holds 15`},
+	"more data":         {append(raw(twoTensors, 16), 0), "the tensors end at offset 16, the file holds 17"},
 	"not JSON":          {raw(`{"a": nothing}`, 0), "the header is not usable JSON"},
 	"unfinished JSON":   {raw(`{"a": {"dtype"`, 0), "it ends too early"},
 	"two values":        {raw(`{}{}`, 0), "text after the JSON value"},

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// lanes are masks for eight bytes at once: the exponent bits of every number in them, the lowest of these bits, and the
+// laneMask are masks for eight bytes at once: the exponent bits of every number in them, the lowest of these bits, and the
 // signs.
-type lanes struct{ exponent, lowest, sign uint64 }
+type laneMask struct{ exponent, lowest, sign uint64 }
 
-var laneMasks = [...]lanes{
+var laneMasks = [...]laneMask{
 	kernels.EncodedBF16: {0x7F80_7F80_7F80_7F80, 0x0080_0080_0080_0080, 0x8000_8000_8000_8000},
 	kernels.EncodedF16:  {0x7C00_7C00_7C00_7C00, 0x0400_0400_0400_0400, 0x8000_8000_8000_8000},
 	kernels.EncodedF32:  {0x7F80_0000_7F80_0000, 0x0080_0000_0080_0000, 0x8000_0000_8000_0000},

@@ -64,14 +64,14 @@ func FromFloat32s(name string, values []float32, shape ...int) Source {
 
 // Until is w, failing with the context's error once ctx ends, even in the middle of a tensor: so writing a model can be
 // interrupted.
-func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
+func Until(ctx context.Context, w io.Writer) io.Writer { return cancellableWriter{ctx, w} }
 
-type until struct {
+type cancellableWriter struct {
 	ctx context.Context
 	io.Writer
 }
 
-func (u until) Write(p []byte) (n int, err error) {
+func (u cancellableWriter) Write(p []byte) (n int, err error) {
 	for err = u.ctx.Err(); err == nil && n < len(p); err = cmp.Or(err, u.ctx.Err()) {
 		var wrote int
 		wrote, err = u.Writer.Write(p[n:min(n+1<<24, len(p))])

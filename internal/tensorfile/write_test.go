@@ -260,7 +260,7 @@ func TestWriteIsBounded(t *testing.T) {
 // A stop ends writing, also in the middle of a tensor.
 func TestUntil(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	var out stopping
+	var out stoppingWriter
 	out.stop = stop
 	n, err := Until(ctx, &out).Write(make([]byte, 3<<24))
 	require.ErrorIs(t, err, context.Canceled)
@@ -273,13 +273,13 @@ func TestUntil(t *testing.T) {
 	require.Equal(t, 1<<24+5, n)
 }
 
-// stopping counts writes, and stops at the second.
-type stopping struct {
+// stoppingWriter counts writes, and stops at the second.
+type stoppingWriter struct {
 	times, bytes int
 	stop         func()
 }
 
-func (s *stopping) Write(p []byte) (int, error) {
+func (s *stoppingWriter) Write(p []byte) (int, error) {
 	if s.times++; s.times == 2 {
 		s.stop()
 	}

@@ -48,7 +48,7 @@ func (t *Trainer) save() error {
 	case err == nil: // saved before the step's evaluation: only the state differs, not the weights
 		err = t.writeState(dir, s.Checksum)
 	default:
-		if err := t.sound(context.Background()); err != nil {
+		if err := t.checkFinite(context.Background()); err != nil {
 			return err
 		}
 		err = t.record.Save(t.step, func(unfinished string) error {

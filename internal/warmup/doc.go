@@ -3,5 +3,5 @@
 // guarantee: one seed gives one result, whenever it was interrupted. It samples nothing and judges nothing.
 //
 // A step takes rows from the pool, packs them into batches and updates the policy once. The two methods differ in a value of
-// lessons: the weighted datums of a step, and how held-out rows are measured.
+// methodData: the weighted datums of a step, and how held-out rows are measured.
 package warmup

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// preferences are the lessons of dpo. The loss of a pair depends on the log-probabilities of both whole answers, so a step scores
+// preferences are the methodData of dpo. The loss of a pair depends on the log-probabilities of both whole answers, so a step scores
 // its pairs first. It then minimises −Σ w·log p, where the weight of an answer's tokens is the derivative of the loss by the
 // log-probability of that answer: this has the same gradient.
 type preferences struct {
@@ -177,7 +177,7 @@ func (p *preferences) evaluate(ctx context.Context, t *Trainer, rows []int) (h H
 	return h, nil
 }
 
-var _, _ lessons = &conversations{}, &preferences{}
+var _, _ methodData = &conversations{}, &preferences{}
 
 // rowsAre says what the rows of a method are, for the user.
 func rowsAre(method string) string {

@@ -106,7 +106,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if n == 0 || every < 1 || t.step < t.evaluated || t.step%every != 0 && t.step != t.Steps() {
 		return nil
 	}
-	if err := t.sound(ctx); err != nil {
+	if err := t.checkFinite(ctx); err != nil {
 		return err
 	}
 	rows := make([]int, n)
@@ -123,14 +123,14 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 		t.broken = err
 		return err
 	}
-	t.found(&h)
+	t.recordHeldOut(&h)
 	t.evaluated = t.step + 1
 	t.watcher.Evaluated(h)
 	return nil
 }
 
-// found records an evaluation. The first one is kept for comparison while the rows are the same, as far as the number of tokens tells.
-func (t *Trainer) found(h *HeldOut) {
+// recordHeldOut records an evaluation. The first is kept for comparison while the rows are the same, as far as the number of tokens tells.
+func (t *Trainer) recordHeldOut(h *HeldOut) {
 	if t.last = h; t.first == nil || t.first.Rows != h.Rows || t.first.Tokens != h.Tokens {
 		t.first = h
 	}

@@ -113,7 +113,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range before {
-		t.found(&before[i])
+		t.recordHeldOut(&before[i])
 	}
 	t.watcher.Begun(t.Origin())
 	if t.origin.checkpoint == "" {

@@ -87,7 +87,7 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 		}
 	}
 	s.compare()
-	s.tell(r.voice.Most, warn)
+	s.warnUnused(r.voice.Most, warn)
 	return s, nil
 }
 
@@ -120,8 +120,8 @@ func (one row) print() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// tell warns about rows that are not used, or not completely.
-func (s *set) tell(most int, warn func(string)) {
+// warnUnused warns about rows that are not used, or not completely.
+func (s *set) warnUnused(most int, warn func(string)) {
 	if s.cut > 0 {
 		warn(fmt.Sprintf("%s %s longer than %d tokens, and cut off there (row_tokens)", plural.Of(s.cut, "row"),
 			plural.Pick(s.cut, "is", "are"), most))

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// conversations are the lessons of sft, where all tokens count the same: −Σ w·log p, with w by the reduction.
+// conversations are the methodData of sft, where all tokens count the same: −Σ w·log p, with w by the reduction.
 type conversations struct{}
 
 func (*conversations) begin(context.Context, *Trainer) error { return nil }

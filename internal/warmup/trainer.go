@@ -34,7 +34,7 @@ type Trainer struct {
 	memory  *footprint.Plan
 
 	set     *set
-	lessons lessons
+	lessons methodData
 	pool    *data.Pool // of the indices of training rows
 
 	record    *record
@@ -50,8 +50,8 @@ type Trainer struct {
 	first, last *HeldOut
 }
 
-// lessons are what the methods differ in.
-type lessons interface {
+// methodData are what the methods differ in.
+type methodData interface {
 	// begin computes what rows are compared with. The policy has the weights that the run starts with.
 	begin(ctx context.Context, t *Trainer) error
 	// datums makes the training data of a step from these training rows, and sets metrics.
@@ -268,7 +268,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 			return err
 		}
 		if len(culprits) == len(datums) {
-			if err := t.sound(ctx); err != nil {
+			if err := t.checkFinite(ctx); err != nil {
 				return err
 			}
 		}
@@ -280,8 +280,8 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 	return err
 }
 
-// sound fails if the policy has no finite log-probabilities any more. It is then neither saved nor evaluated.
-func (t *Trainer) sound(ctx context.Context) error {
+// checkFinite fails if the policy has no finite log-probabilities any more. It is then neither saved nor evaluated.
+func (t *Trainer) checkFinite(ctx context.Context) error {
 	if t.taught == nil {
 		return nil
 	}

@@ -165,8 +165,8 @@ func TestLossOfConversations(t *testing.T) {
 	require.Equal(t, n, l.steps[0].Tokens)
 }
 
-// formula is the mean loss of pairs in double precision, from the log-probabilities of the policy and of its bare base.
-func formula(t *testing.T, trainer *Trainer, rows []int, loss string) (mean float64) {
+// meanPairLoss is the mean loss of pairs in double precision, from the log-probabilities of the policy and of its bare base.
+func meanPairLoss(t *testing.T, trainer *Trainer, rows []int, loss string) (mean float64) {
 	t.Helper()
 	for _, i := range rows {
 		h := 0.0
@@ -201,7 +201,7 @@ func TestLossAndGradientOfPairs(t *testing.T) {
 		defer trainer.Close()
 		require.NoError(t, trainer.Step(t.Context())) // so that policy and reference differ
 		rows := []int{0, 1, 2}
-		want := formula(t, trainer, rows, loss)
+		want := meanPairLoss(t, trainer, rows, loss)
 		var m Metrics
 		datums, err := trainer.lessons.datums(t.Context(), trainer, rows, &m)
 		require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestTheFirstEvaluationIsOfTheSameRows(t *testing.T) {
 	one, other, again := HeldOut{Step: 0, Rows: 2, Tokens: 9}, HeldOut{Step: 1, Rows: 2, Tokens: 8}, HeldOut{Step: 2, Rows: 2, Tokens: 8}
 	trainer := &Trainer{}
 	for _, c := range []struct{ found, first *HeldOut }{{&one, &one}, {&other, &other}, {&again, &other}} {
-		trainer.found(c.found)
+		trainer.recordHeldOut(c.found)
 		first, last := trainer.Evaluations()
 		require.Same(t, c.first, first)
 		require.Same(t, c.found, last)

@@ -14,17 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ear records when a browser is told of a change.
-type ear struct {
+// changeRecorder records when a browser is told of a change.
+type changeRecorder struct {
 	header http.Header
 	told   chan time.Time
 }
 
-func (e ear) Header() http.Header { return e.header }
-func (e ear) WriteHeader(int)     {}
-func (e ear) Flush()              {}
+func (e changeRecorder) Header() http.Header { return e.header }
+func (e changeRecorder) WriteHeader(int)     {}
+func (e changeRecorder) Flush()              {}
 
-func (e ear) Write(text []byte) (int, error) {
+func (e changeRecorder) Write(text []byte) (int, error) {
 	if strings.HasPrefix(string(text), "data:") {
 		e.told <- time.Now()
 	}
@@ -43,7 +43,7 @@ func following(t *testing.T, o Options, test func(t *testing.T, s *Server, dir s
 		defer stop()
 		go s.Watch(ctx)
 		told := make(chan time.Time, 1000)
-		go s.ServeHTTP(ear{http.Header{}, told}, httptest.NewRequest(http.MethodGet, "/events?of=run", nil).WithContext(ctx))
+		go s.ServeHTTP(changeRecorder{http.Header{}, told}, httptest.NewRequest(http.MethodGet, "/events?of=run", nil).WithContext(ctx))
 		synctest.Wait()
 		test(t, s, dir, told)
 	})
@@ -70,10 +70,10 @@ func TestAStepIsSeenWithinASecond(t *testing.T) {
 				case at := <-told:
 					longest = max(longest, at.Sub(written)+took)
 				case <-time.After(time.Minute):
-					require.Fail(t, "nobody was told")
+					require.Fail(t, "the browser was told of no change within a minute")
 				}
 				_, page := get(t, s, "/run/run")
-				require.Contains(t, page, fmt.Sprintf("%d of 9", i), "what is drawn then has the step")
+				require.Contains(t, page, fmt.Sprintf("%d of 9", i), "the page drawn then has the step")
 			}
 			require.Less(t, longest, time.Second, "a page takes %v", took)
 		})

@@ -78,14 +78,14 @@ func TestMetricsWithATicket(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, code, "in a browser it does not stay in the address")
 }
 
-// slow is a client that reads slowly.
-type slow struct {
+// slowClient is a client that reads slowly.
+type slowClient struct {
 	*httptest.ResponseRecorder
 	free  func() bool // reports whether others are served meanwhile
 	alone bool
 }
 
-func (w *slow) Write(text []byte) (int, error) {
+func (w *slowClient) Write(text []byte) (int, error) {
 	w.alone = w.alone || !w.free()
 	return w.ResponseRecorder.Write(text)
 }
@@ -93,7 +93,7 @@ func (w *slow) Write(text []byte) (int, error) {
 func TestNobodyWaitsForASlowReader(t *testing.T) {
 	s, err := New(Options{Paths: []string{newRun(t, filepath.Join(t.TempDir(), "run"), 1)}})
 	require.NoError(t, err)
-	w := &slow{ResponseRecorder: httptest.NewRecorder(), free: func() bool {
+	w := &slowClient{ResponseRecorder: httptest.NewRecorder(), free: func() bool {
 		free := s.gauges.mu.TryLock()
 		if free {
 			s.gauges.mu.Unlock()

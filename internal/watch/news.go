@@ -78,7 +78,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	for text := ": here\n\n" + steps; ; {
 		if text != "" {
 			err := error(nil)
-			s.counted(func() {
+			s.countTime(func() {
 				if _, err = io.WriteString(w, text); err == nil {
 					err = out.Flush()
 				}
@@ -101,7 +101,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			last = version
-			s.counted(func() { text, told = s.newest(name, version, told) })
+			s.countTime(func() { text, told = s.newest(name, version, told) })
 			if due == nil { // until due, further changes are included
 				due = time.After(s.pause(name, changed))
 			}
@@ -109,8 +109,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// counted calls do, and adds its processor time to the server's.
-func (s *Server) counted(do func()) {
+// countTime calls do, and adds its processor time to the server's.
+func (s *Server) countTime(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := cputime.Thread()

@@ -19,26 +19,26 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// said is an event to a browser, and its time.
-type said struct {
+// pageEvent is an event to a browser, and its time.
+type pageEvent struct {
 	at    time.Time
 	text  string
 	steps []report.Latest
 }
 
-// page receives all events.
-type page struct {
+// eventPage receives all events.
+type eventPage struct {
 	t      *testing.T
 	header http.Header
-	heard  chan said
+	heard  chan pageEvent
 }
 
-func (b page) Header() http.Header { return b.header }
-func (b page) WriteHeader(int)     {}
-func (b page) Flush()              {}
+func (b eventPage) Header() http.Header { return b.header }
+func (b eventPage) WriteHeader(int)     {}
+func (b eventPage) Flush()              {}
 
-func (b page) Write(text []byte) (int, error) {
-	s := said{at: time.Now(), text: string(text)}
+func (b eventPage) Write(text []byte) (int, error) {
+	s := pageEvent{at: time.Now(), text: string(text)}
 	if _, list, ok := strings.Cut(s.text, "event: steps\ndata: "); ok {
 		require.NoError(b.t, json.Unmarshal([]byte(list), &s.steps))
 	}
@@ -62,8 +62,8 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			go s.Watch(ctx)
-			heard := make(chan said, 100)
-			go s.ServeHTTP(page{t, http.Header{}, heard}, httptest.NewRequest(http.MethodGet, "/events?of=run", nil).WithContext(ctx))
+			heard := make(chan pageEvent, 100)
+			go s.ServeHTTP(eventPage{t, http.Header{}, heard}, httptest.NewRequest(http.MethodGet, "/events?of=run", nil).WithContext(ctx))
 			first := <-heard
 			require.NotEmpty(t, first.steps)
 			require.Equal(t, behind, first.steps[len(first.steps)-1].Step, "the last step that the page may have")
@@ -84,7 +84,7 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 				require.Less(t, len(told.text), 8000)
 			}
 			require.LessOrEqual(t, changed, 1, "the pause is 300 times the drawing time")
-			require.Empty(t, s.drawn, "nothing was drawn for it")
+			require.Empty(t, s.drawn, "no page was drawn for the news")
 		})
 	}
 }

@@ -54,7 +54,7 @@ func find(paths []string) (runs []run, refused error) {
 		if whole, err = filepath.EvalSymlinks(whole); err != nil { // search below the target of a link
 			return nil, err
 		}
-		for _, dir := range below(whole) {
+		for _, dir := range runsBelow(whole) {
 			name, err := filepath.Rel(whole, dir)
 			if err != nil {
 				return nil, err
@@ -86,8 +86,8 @@ func isRun(dir string) bool {
 	return true
 }
 
-// below are the runs below a folder, skipping what cannot be read.
-func below(root string) (dirs []string) {
+// runsBelow are the runs below a folder, skipping what cannot be read.
+func runsBelow(root string) (dirs []string) {
 	filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil || !e.IsDir():

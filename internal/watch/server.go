@@ -106,7 +106,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
-	s.mux.HandleFunc("GET /run/{name...}", s.one)
+	s.mux.HandleFunc("GET /run/{name...}", s.runPage)
 	s.mux.HandleFunc("GET /samples/{name...}", s.completions)
 	s.mux.HandleFunc("GET "+eventsPath, s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
@@ -133,7 +133,7 @@ func (s *Server) Watch(ctx context.Context) {
 			if search {
 				searched = now
 			}
-			s.counted(func() { s.look(search) })
+			s.countTime(func() { s.look(search) })
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
-	s.counted(func() { s.mux.ServeHTTP(w, r) })
+	s.countTime(func() { s.mux.ServeHTTP(w, r) })
 }
 
 const cookie = "grpo_watch"
@@ -264,8 +264,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// one draws the page of a run.
-func (s *Server) one(w http.ResponseWriter, r *http.Request) {
+// runPage draws the page of a run.
+func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {

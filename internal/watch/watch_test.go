@@ -279,7 +279,7 @@ func TestANameGoesToTheRunThatIsLeft(t *testing.T) {
 	require.Contains(t, page, "1 of 9 steps")
 	_, told := s.newest("run", "before", 0)
 	require.NoError(t, os.RemoveAll(first))
-	require.Error(t, s.look(true), "one is missing")
+	require.Error(t, s.look(true), "a removed folder is an error")
 	require.Equal(t, []string{"run"}, s.Runs())
 	dir, _, ok := s.Where("run")
 	require.True(t, ok)

@@ -132,15 +132,15 @@ func newDialogue(group, code string, t Test, programs, trusted *sandbox.Pool, l 
 	}
 	judge := sandbox.Limits{CPU: judgeTime, Memory: 1 << 30}
 	return &dialogue{
-		judge: trusted.NewSession(group, start(), sandbox.SessionLimits{Call: judge, Total: 2 * judgeTime}),
-		program: programs.NewSession(group, start(code, t.Given),
+		judge: trusted.NewSession(group, driverProgram(), sandbox.SessionLimits{Call: judge, Total: 2 * judgeTime}),
+		program: programs.NewSession(group, driverProgram(code, t.Given),
 			sandbox.SessionLimits{Call: l, Total: l.CPU, Keep: 2 << 10}),
 		test: t, size: len(code), limits: l,
 	}
 }
 
-// start is a program that starts the driver which the cells of a side have preloaded. The driver finds the texts in TEXTS.
-func start(texts ...string) sandbox.Program {
+// driverProgram is a program that starts the driver which the cells of a side have preloaded. The driver finds the texts in TEXTS.
+func driverProgram(texts ...string) sandbox.Program {
 	quoted, err := json.Marshal(append([]string{}, texts...)) // a JSON array of strings is a valid Python list
 	if err != nil {
 		panic(err)
@@ -244,7 +244,7 @@ func (d *dialogue) load(ctx context.Context) error {
 	case 'C':
 		d.result.Status, d.result.Stderr = sandbox.CE, string(answer[1:])
 	default:
-		d.result.Status, d.result.Stderr, d.result.ExitCode = sandbox.RTE, said(answer), 1
+		d.result.Status, d.result.Stderr, d.result.ExitCode = sandbox.RTE, failureText(answer), 1
 	}
 	return nil
 }
@@ -282,8 +282,8 @@ func (d *dialogue) tell(ctx context.Context, message []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// said is the readable form of an answer in which the program's side reports a failure.
-func said(answer []byte) string {
+// failureText is the readable form of an answer in which the program's side reports a failure.
+func failureText(answer []byte) string {
 	var failure [2]string
 	if json.Unmarshal(answer[1:], &failure) != nil {
 		return fmt.Sprintf("%.200q", answer)

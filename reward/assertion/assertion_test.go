@@ -49,8 +49,8 @@ func newRunner(t *testing.T) *Runner {
 	return New(of(0), of(1))
 }
 
-// try runs a test on a program.
-func try(t *testing.T, r *Runner, code string, test data.Test, function string, l sandbox.Limits) sandbox.Result {
+// runTest runs a test on a program.
+func runTest(t *testing.T, r *Runner, code string, test data.Test, function string, l sandbox.Limits) sandbox.Result {
 	t.Helper()
 	for again := 0; ; again++ {
 		var result sandbox.Result
@@ -95,7 +95,7 @@ func TestRightPrograms(t *testing.T) {
 		"a thread":           "import threading\nthreading.Thread(target=print).start()\ndef square(x): return x * x",
 		"odd text":           "def square(x):\n    s = '\\u2028 𝔸 <&> \"\"'\n    return x * x # é",
 	} {
-		got := try(t, r, code, squares, "square", sandbox.Limits{})
+		got := runTest(t, r, code, squares, "square", sandbox.Limits{})
 		if !passes(got) {
 			t.Errorf("%s: %v %s %s", name, got.Status, got.Value, got.Stderr)
 		}
@@ -122,7 +122,7 @@ func TestAttacks(t *testing.T) {
 	all := attacks(t)
 	require.Greater(t, len(all), 40)
 	for name, code := range all {
-		got := try(t, r, code, squares, "square", sandbox.Limits{CPU: 2000e6, Wall: 2000e6})
+		got := runTest(t, r, code, squares, "square", sandbox.Limits{CPU: 2000e6, Wall: 2000e6})
 		if passes(got) {
 			t.Errorf("%s passes", name)
 		}
@@ -130,7 +130,7 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s is called a fault of the test: %s", name, got.Stderr)
 		}
 	}
-	require.True(t, passes(try(t, r, "def square(x): return x * x", squares, "square", sandbox.Limits{})), "cells are as they were")
+	require.True(t, passes(runTest(t, r, "def square(x): return x * x", squares, "square", sandbox.Limits{})), "the cells still work")
 }
 
 // A program must not end an iteration of a test that only checks that the iteration ends.
@@ -139,10 +139,10 @@ func TestAProgramEndsNoIterationOfATest(t *testing.T) {
 	test := data.Test{Assert: "assert all(map(f, [1, 2, 3]))\nassert [x for x in map(f, [])] == list(map(f, []))"}
 	for _, raised := range []string{"StopIteration", "StopIteration(3)", "StopAsyncIteration", "GeneratorExit",
 		"type('S', (StopIteration,), {})"} {
-		got := try(t, r, "def f(x): raise "+raised, test, "f", sandbox.Limits{})
+		got := runTest(t, r, "def f(x): raise "+raised, test, "f", sandbox.Limits{})
 		require.Equal(t, sandbox.RTE, got.Status, raised)
 	}
-	require.True(t, passes(try(t, r, "def f(x): return x", test, "f", sandbox.Limits{})))
+	require.True(t, passes(runTest(t, r, "def f(x): return x", test, "f", sandbox.Limits{})))
 }
 
 func TestVerdicts(t *testing.T) {
@@ -164,16 +164,16 @@ func TestVerdicts(t *testing.T) {
 		if strings.Contains(code, "sleep") {
 			limits.Wall = 300e6
 		}
-		got := try(t, r, code, squares, "square", limits)
+		got := runTest(t, r, code, squares, "square", limits)
 		require.Equal(t, want.String(), got.Status.String(), "%s: %s", code, got.Stderr)
 		require.False(t, passes(got))
 	}
-	got := try(t, r, "def square(x): return 5", squares, "square", short)
+	got := runTest(t, r, "def square(x): return 5", squares, "square", short)
 	require.Equal(t, `assert candidate(argument) == expected[argument], "the wrong square": AssertionError: the wrong square`, got.Stderr)
 	require.Positive(t, got.CPU)
-	got = try(t, r, "def square(x): return object()", squares, "square", short)
+	got = runTest(t, r, "def square(x): return object()", squares, "square", short)
 	require.Contains(t, got.Stderr, "an object of type object, which is not plain data")
-	got = try(t, r, "def square(x): raise ValueError('for a reason')", squares, "square", short)
+	got = runTest(t, r, "def square(x): raise ValueError('for a reason')", squares, "square", short)
 	require.Contains(t, got.Stderr, "for a reason")
 }
 
@@ -220,7 +220,7 @@ except KeyError:
 		{`assert f("x1") and not f("x") and list(f("x1").groups()) == ["1"]`, "import re\ndef f(x): return re.match('.([0-9])', x)"},
 		{`assert not f([]) and f([1]) and list(f([1])) == [1]`, "def f(x): return {i: 0 for i in x}.keys()"},
 	} {
-		got := try(t, r, c.code, data.Test{Assert: c.source}, "f", sandbox.Limits{})
+		got := runTest(t, r, c.code, data.Test{Assert: c.source}, "f", sandbox.Limits{})
 		if !passes(got) {
 			t.Errorf("%s\n%s: %v %s", c.source, c.code, got.Status, got.Stderr)
 		}
@@ -229,13 +229,13 @@ except KeyError:
 		Assert: "assert depth(root) == 3 and depth(root.left) == 2 and root.left.value == 2 and depth(Node(7)) == 1"}
 	code := "class Node:\n    def __init__(self, value):\n        self.value, self.left, self.right = value, None, None\n"
 	depth := "def depth(n): return 1 + max(depth(n.left), depth(n.right)) if n else 0"
-	require.True(t, passes(try(t, r, code+depth, tree, "", sandbox.Limits{})))
-	require.False(t, passes(try(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
+	require.True(t, passes(runTest(t, r, code+depth, tree, "", sandbox.Limits{})))
+	require.False(t, passes(runTest(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
 	tree.Assert = "assert depth(root) == root and depth(root) != root.left and depth(root.left) in {root.left: 1}"
-	require.True(t, passes(try(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
+	require.True(t, passes(runTest(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
 	given := data.Test{Given: "import math\ndef helper(x): return x + 1", Assert: "assert f(1) == 2"}
-	require.True(t, passes(try(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
-	require.True(t, passes(try(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",
+	require.True(t, passes(runTest(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
+	require.True(t, passes(runTest(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",
 		sandbox.Limits{})))
 }
 
@@ -248,7 +248,7 @@ func TestWhatElseCrosses(t *testing.T) {
 		fmt.Sprintf(wants, `"\xe9"`, "ValueError"):          "def f(x): return x.encode('ascii')",
 		"assert f(10**69000) == 10**69000":                  "def f(x): return x",
 	} {
-		got := try(t, r, code, data.Test{Assert: source}, "f", sandbox.Limits{})
+		got := runTest(t, r, code, data.Test{Assert: source}, "f", sandbox.Limits{})
 		require.True(t, passes(got), "%s: %v %s", source, got.Status, got.Stderr)
 	}
 }
@@ -257,9 +257,9 @@ func TestWhatElseCrosses(t *testing.T) {
 func TestContainersOfAClassOfTheirOwn(t *testing.T) {
 	r := newRunner(t)
 	stack := data.Test{Calls: []string{"Stack"}, Assert: "s = Stack()\ns.push(3)\nassert len(s) == 1 and s.pop() == 3 and not s"}
-	require.True(t, passes(try(t, r, "class Stack(list): push = list.append", stack, "", sandbox.Limits{})))
+	require.True(t, passes(runTest(t, r, "class Stack(list): push = list.append", stack, "", sandbox.Limits{})))
 	cache := data.Test{Calls: []string{"Cache"}, Assert: "c = Cache(2)\nc.put(1, 5)\nassert c.get(1) == 5 and c.get(2) == -1"}
-	require.True(t, passes(try(t, r, "class Cache(OrderedDict):\n    def __init__(self, size): super().__init__()\n"+
+	require.True(t, passes(runTest(t, r, "class Cache(OrderedDict):\n    def __init__(self, size): super().__init__()\n"+
 		"    def put(self, k, v): self[k] = v\n    def get(self, k): return self[k] if k in self else -1", cache, "", sandbox.Limits{})))
 }
 
@@ -268,12 +268,12 @@ func TestNamesOfATestAreItsOwn(t *testing.T) {
 	r := newRunner(t)
 	code := "class math:\n    isclose = staticmethod(lambda *a, **k: True)\ndef helper(x): return x\ndef f(x): return 5\nabs = lambda x: 0\n"
 	for _, source := range []string{"import math\nassert math.isclose(f(1), 1)", "assert abs(f(1) - 1) < 1e-6", "assert helper(f(1)) == 1"} {
-		got := try(t, r, code, data.Test{Assert: source, Setup: "def helper(x): return x"}, "f", sandbox.Limits{})
+		got := runTest(t, r, code, data.Test{Assert: source, Setup: "def helper(x): return x"}, "f", sandbox.Limits{})
 		require.Equal(t, sandbox.OK, got.Status)
 		require.Equal(t, "false", string(got.Value), source)
 	}
-	got := try(t, r, code, data.Test{Assert: "assert math.isclose(f(1), 1)"}, "f", sandbox.Limits{})
-	require.False(t, passes(got), "which no test has imported")
+	got := runTest(t, r, code, data.Test{Assert: "assert math.isclose(f(1), 1)"}, "f", sandbox.Limits{})
+	require.False(t, passes(got), "a test sees only names that it has imported")
 }
 
 // A faulty test is reported as such.
@@ -289,14 +289,14 @@ func TestFaultyTests(t *testing.T) {
 		"f(1)\nraise SystemExit(0)":    "SystemExit",
 		"f(1)\nimport os\nos._exit(0)": "could not be worked out",
 	} {
-		got := try(t, r, "def f(x): return 1", data.Test{Assert: source}, "f", sandbox.Limits{})
+		got := runTest(t, r, "def f(x): return 1", data.Test{Assert: source}, "f", sandbox.Limits{})
 		require.False(t, passes(got), source)
 		require.Contains(t, got.Stderr, says, source)
 		if !strings.Contains(says, "worked out") {
 			require.True(t, strings.HasPrefix(got.Stderr, Faulty), got.Stderr)
 		}
 	}
-	got := try(t, r, "def f(x) return", data.Test{Assert: "pass"}, "f", sandbox.Limits{})
+	got := runTest(t, r, "def f(x) return", data.Test{Assert: "pass"}, "f", sandbox.Limits{})
 	require.Equal(t, sandbox.CE, got.Status, "a test that calls nothing has the program loaded all the same")
 }
 
@@ -342,7 +342,7 @@ func TestCellsThatAreClosed(t *testing.T) {
 	for _, test := range []data.Test{{Assert: "assert f() == 1"}, {Assert: "assert True"}} {
 		in := Input(&data.Problem{FuncName: "f"}, &test)
 		err := r.Run(t.Context(), "g", sandbox.Program{Code: "def f(): return 1"}, []sandbox.Input{in}, sandbox.Limits{},
-			func(int, sandbox.Result) bool { t.Error("a verdict"); return true })
+			func(int, sandbox.Result) bool { t.Error("an unexpected verdict"); return true })
 		require.ErrorIs(t, err, sandbox.ErrClosed)
 	}
 }

@@ -44,7 +44,7 @@ func Of(path, source string, apart bool) File {
 
 var (
 	ownFrame = regexp.MustCompile(`File "(?:preload|solution)\.py", line (\d+)`)
-	absent   = regexp.MustCompile(`^ModuleNotFoundError: No module named '(\w+)`)
+	noModule = regexp.MustCompile(`^ModuleNotFoundError: No module named '(\w+)`)
 	missing  = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
 )
 
@@ -84,7 +84,7 @@ func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) st
 
 // beside tells whether the module that an error misses is in the folder of the file, where Python finds it outside of the sandbox.
 func (f File) beside(last string) bool {
-	m := absent.FindStringSubmatch(last)
+	m := noModule.FindStringSubmatch(last)
 	if m == nil {
 		return false
 	}

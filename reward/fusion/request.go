@@ -61,12 +61,12 @@ type config struct {
 	Output      int64             `json:"output"`
 }
 
-// spare is how much more time than the program a request may take.
-const spare = 10 * time.Second
+// requestSlack is how much more time than the program a request may take.
+const requestSlack = 10 * time.Second
 
-// patience is how long a run may last on an overloaded server before that counts as a failure of the
+// mostRunTime is how long a run may last on an overloaded server before that counts as a failure of the
 // server.
-func patience(l sandbox.Limits) time.Duration { return 4 * l.Wall }
+func mostRunTime(l sandbox.Limits) time.Duration { return 4 * l.Wall }
 
 // programConfig defines CONFIG for the program's process; the wrapper passes it the module path of the server's Python.
 const programConfig = "import json, sys\nCONFIG = {'preload': '', 'path': json.loads(sys.argv[2])}\n"
@@ -85,14 +85,14 @@ func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (reque
 	}
 	settings, err := json.Marshal(config{
 		Nonce: nonce, Frame: frame, Environment: environment,
-		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Patience: patience(l).Seconds(), Memory: l.Memory, Output: l.Output,
+		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Patience: mostRunTime(l).Seconds(), Memory: l.Memory, Output: l.Output,
 	})
 	if err != nil {
 		return request{}, "", err
 	}
 	return request{
 		Code: "CONFIG = " + string(settings) + "\n" + wrapper, Language: "python",
-		RunTimeout: (patience(l) + spare).Seconds(),
+		RunTimeout: (mostRunTime(l) + requestSlack).Seconds(),
 		Files: map[string][]byte{
 			"program.py": []byte(programConfig + program.Source + process),
 			"request":    program.Request(prog.Code, prog.Call, in.Args),
@@ -162,7 +162,7 @@ func (c *Client) attempt(ctx context.Context, prog sandbox.Program, in sandbox.I
 	if err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience(l)+3*spare)
+	ctx, cancel := context.WithTimeout(ctx, mostRunTime(l)+3*requestSlack)
 	defer cancel()
 	resp, err := c.post(ctx, body, l)
 	if err != nil {

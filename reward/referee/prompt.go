@@ -90,13 +90,13 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 		least, most = 0, 1
 		if all := scoreKey.FindAllStringSubmatchIndex(answer, -1); all != nil {
 			last := all[len(all)-1]
-			if found = answer[last[4]:last[5]]; goesOn(answer, last[4], last[5], last[2] < last[3]) {
+			if found = answer[last[4]:last[5]]; isPartOfExpression(answer, last[4], last[5], last[2] < last[3]) {
 				return 0, fmt.Errorf("found %s, expected only a number as the score; set judge_score to read it from other "+
 					"answers", clip(answer[last[0]:]))
 			}
 		} else if all := number.FindAllStringIndex(answer, -1); all != nil {
 			last := all[len(all)-1]
-			if found = answer[last[0]:last[1]]; goesOn(answer, last[0], last[1], false) {
+			if found = answer[last[0]:last[1]]; isPartOfExpression(answer, last[0], last[1], false) {
 				return 0, fmt.Errorf("found %s, expected only a number as the score; set judge_score to read it from other answers", clip(answer))
 			}
 		}
@@ -113,9 +113,9 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 	return x, nil
 }
 
-// goesOn tells whether the number answer[from:to] is only part of an expression such as 1/10, 80 % or the string "1 of 10", and so
-// would be a wrong score by itself.
-func goesOn(answer string, from, to int, quoted bool) bool {
+// isPartOfExpression tells whether the number answer[from:to] is only part of an expression such as 1/10, 80 % or the string "1 of 10",
+// and so would be a wrong score by itself.
+func isPartOfExpression(answer string, from, to int, quoted bool) bool {
 	behind := strings.TrimLeft(answer[to:], " \t")
 	if quoted && behind != "" && behind[0] != '"' {
 		return true
@@ -176,9 +176,9 @@ func parseReply(body []byte) (answer string, cut bool, err error) {
 	return r.Choices[0].Message.Content, r.Choices[0].Finish == "length", nil
 }
 
-// stated tells whether an answer that was cut off has a score in the expected form rather than just some number, with more text after
-// it: a number at the very end may have lost digits.
-func stated(pattern *regexp.Regexp, answer string) bool {
+// hasStatedScore tells whether an answer that was cut off has a score in the expected form rather than just some number, with more text
+// after it: a number at the very end may have lost digits.
+func hasStatedScore(pattern *regexp.Regexp, answer string) bool {
 	group := 1
 	if pattern == nil {
 		pattern, group = scoreKey, 2

@@ -199,7 +199,7 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 		return "", time.Duration(max(seconds, 0)) * time.Second, err
 	}
 	answer, cut, err := parseReply(text)
-	if err == nil && cut && !stated(r.pattern, answer) { // its last number belongs to the reasoning: the score never came
+	if err == nil && cut && !hasStatedScore(r.pattern, answer) { // its last number belongs to the reasoning: the score never came
 		return "", -1, fmt.Errorf("the answer was cut off before its score, %s; raise the token limit of the endpoint, or ask for a shorter "+
 			"answer in judge_prompt",
 			clip(answer))

@@ -67,11 +67,11 @@ func TestAttacks(t *testing.T) {
 	j := sharedJudge(t)
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithTests(
 		data.Test{Stdin: "1\n", Stdout: "1\n", Public: true}, data.Test{Stdin: "2\n", Stdout: hiddenAnswer})
-	other := openKit(t, p, tight(j))
+	other := openKit(t, p, shortLimits(j))
 	require.Equal(t, "(no output)", run(t, other, "secret = "+fmt.Sprintf("%q", otherSecret)))
 	for name, code := range attacks(t) {
 		t.Run(name, func(t *testing.T) {
-			o := tight(j)
+			o := shortLimits(j)
 			o.CountHidden = true
 			if name == "look-around" {
 				o.CallTime = 10 * time.Second
@@ -89,7 +89,7 @@ func TestAttacks(t *testing.T) {
 				require.NotContains(t, text, hiddenAnswer)
 				require.NotContains(t, text, otherSecret)
 			}
-			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call")
+			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call is unharmed")
 		})
 	}
 	require.Equal(t, "'"+otherSecret+"'", run(t, other, "secret"))
@@ -122,8 +122,8 @@ func TestRunTests(t *testing.T) {
 	require.Contains(t, text, "ZeroDivisionError")
 
 	call := data.Problem{ID: "f", Kind: data.Call, FuncName: "f"}.WithTests(
-		data.Test{Args: raws("[3, 1]", "2"), Returns: raws("[1, 3]")[0]},
-		data.Test{Args: raws(`"`+strings.Repeat("x", 9000)+`"`, "0"), Returns: raws("1")[0]})
+		data.Test{Args: rawMessages("[3, 1]", "2"), Returns: rawMessages("[1, 3]")[0]},
+		data.Test{Args: rawMessages(`"`+strings.Repeat("x", 9000)+`"`, "0"), Returns: rawMessages("1")[0]})
 	k = openKit(t, call, Options{Judge: j, PublicTests: 2, Text: 1000})
 	text = ask(t, k, "run_tests", map[string]any{"code": "def f(a, b): return {1} if b else 2"})
 	require.Contains(t, text, "test 1: wrong answer\n  input: [3, 1], 2\n  expected: [1, 3]\n  got: (no value that JSON can carry)")

@@ -104,12 +104,12 @@ func run(t testing.TB, k *Kit, code string) string {
 	return ask(t, k, "python", map[string]any{"code": code})
 }
 
-// tight are limits that keep attacks short.
-func tight(j *reward.Judge) Options {
+// shortLimits are limits that keep attacks short.
+func shortLimits(j *reward.Judge) Options {
 	return Options{Judge: j, CallTime: 300 * time.Millisecond, Lines: 3000, Memory: 256 << 20, Text: 2000}
 }
 
-func raws(texts ...string) (all []json.RawMessage) {
+func rawMessages(texts ...string) (all []json.RawMessage) {
 	for _, text := range texts {
 		all = append(all, json.RawMessage(text))
 	}

@@ -47,7 +47,7 @@ func nothingIsLeft(t *testing.T, j *reward.Judge) {
 		{"run_tests", "open('/tmp/file', 'w')", "0 of 1 public tests pass"},
 	}
 	converse := func(n int) {
-		o := tight(j)
+		o := shortLimits(j)
 		o.Group = strconv.Itoa(n % 7)
 		k, err := Open(t.Context(), &p, o) // openKit would have the test keep it to its end
 		if err != nil {
@@ -116,7 +116,7 @@ func conversationsWait(t *testing.T, j *reward.Judge) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := k.Call(ctx, "python", json.RawMessage(`{"code":"1"}`))
-	require.ErrorIs(t, err, context.DeadlineExceeded, "both places are held")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a third conversation waits while two have the slots")
 }
 
 // brokenMachines: failures of the machine are errors, never answers.

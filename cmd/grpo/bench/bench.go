@@ -48,8 +48,8 @@ type Report struct {
 // row adds a row to the table.
 func (r *Report) row(cells ...string) { r.Rows = append(r.Rows, cells) }
 
-// limits are the measured limits of the hardware.
-type limits struct {
+// hardwareLimits are the measured limits of the hardware.
+type hardwareLimits struct {
 	Flops    float64 `json:"peak_flops"`
 	Products float64 `json:"peak_product_flops"` // of matrix products with bf16 weights
 	Bytes    float64 `json:"peak_bytes_per_s"`
@@ -69,17 +69,17 @@ func (m *Model) CheckSizes() error {
 }
 
 // begin opens the backend and measures its limits, while nothing else runs.
-func (m *Model) begin() (limits, kernels.Backend, error) {
+func (m *Model) begin() (hardwareLimits, kernels.Backend, error) {
 	if _, err := model.Products(m.Shape); err != nil { // report an unknown shape first
-		return limits{}, nil, err
+		return hardwareLimits{}, nil, err
 	}
 	b, err := m.Open(m.Device, m.Threads)
 	if err != nil {
-		return limits{}, nil, err
+		return hardwareLimits{}, nil, err
 	}
 	peak, known := kernels.PeakOf(b)
 	if !known {
-		return limits{}, nil, errors.Join(fmt.Errorf("%s tells no peak to compare with", b.Name()), b.Close())
+		return hardwareLimits{}, nil, errors.Join(fmt.Errorf("%s tells no peak to compare with", b.Name()), b.Close())
 	}
 	if m.Options.Precision == model.Auto { // the random weights are frozen bf16
 		m.Options.Precision = model.F32
@@ -90,12 +90,12 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Mixed
 	}
-	forgetPeak() // without the memory of measuring the limits
-	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes, whole: m.Options.Precision == model.I16}, b, nil
+	resetPeak() // without the memory of measuring the limits
+	return hardwareLimits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes, whole: m.Options.Precision == model.I16}, b, nil
 }
 
 // above is the line above a table: the backend and its limits.
-func (l limits) above(backend string) string {
+func (l hardwareLimits) above(backend string) string {
 	products := ""
 	if l.Products != l.Flops {
 		products = fmt.Sprintf("%.0f GFLOP/s of products with bf16, ", l.Products/1e9)
@@ -128,8 +128,8 @@ func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, e
 // peakMemory is the peak resident size of this process in bytes; 0 if unknown.
 func peakMemory() int64 { return resident("VmHWM") }
 
-// forgetPeak resets the kernel's peak, and reports whether it could.
-func forgetPeak() bool { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil }
+// resetPeak resets the kernel's peak, and reports whether it could.
+func resetPeak() bool { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil }
 
 // resident is an entry about this process's memory in /proc, in bytes.
 func resident(name string) int64 {

@@ -44,20 +44,20 @@ var cardSizes = map[string]cardSize{
 
 // CardResult is the result.
 type CardResult struct {
-	Bench   string     `json:"bench"`
-	Backend string     `json:"backend"`
-	Order   string     `json:"order"`
-	Size    string     `json:"size"`
-	Shape   string     `json:"shape"`
-	Limits  limits     `json:"limits"`
-	Proofs  []proof    `json:"proofs"`
-	Speeds  []cardRate `json:"speeds"`
+	Bench   string         `json:"bench"`
+	Backend string         `json:"backend"`
+	Order   string         `json:"order"`
+	Size    string         `json:"size"`
+	Shape   string         `json:"shape"`
+	Limits  hardwareLimits `json:"limits"`
+	Proofs  []checkResult  `json:"proofs"`
+	Speeds  []cardRate     `json:"speeds"`
 
 	say func(string)
 }
 
-// proof is the result of a check.
-type proof struct {
+// checkResult is the result of a check.
+type checkResult struct {
 	What  string `json:"what"`
 	Holds bool   `json:"holds"`
 	Saw   string `json:"saw"`
@@ -99,23 +99,23 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	}
 	defer b.Close()
 	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim, say: say}
-	r.found(held)
-	if err := r.prove(ctx, b, size); err != nil {
-		r.fails("what a small model computes", err)
+	r.add(held)
+	if err := r.checkAgainstCPU(ctx, b, size); err != nil {
+		r.addFailure("what a small model computes", err)
 	}
 	if err := r.measure(ctx, b, size); err != nil {
-		r.fails("a model to measure", err)
+		r.addFailure("a model to measure", err)
 	}
 	return r, ctx.Err()
 }
 
-// fails records a failure of one part; the others go on.
-func (r *CardResult) fails(what string, err error) {
-	r.found(proof{What: what, Saw: err.Error()})
+// addFailure records a failure of one part; the others go on.
+func (r *CardResult) addFailure(what string, err error) {
+	r.add(checkResult{What: what, Saw: err.Error()})
 }
 
-// found records a check.
-func (r *CardResult) found(p proof) {
+// add records a check.
+func (r *CardResult) add(p checkResult) {
 	r.Proofs = append(r.Proofs, p)
 	r.say(p.What + ": " + p.verdict())
 }
@@ -152,7 +152,7 @@ func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSi
 		})
 	}
 	if err := r.step(ctx, b, p, size.step); err != nil {
-		r.fails("sampler = trainer", err)
+		r.addFailure("sampler = trainer", err)
 	}
 	return b.Sync()
 }
@@ -220,7 +220,7 @@ func (r *CardResult) Report() Report {
 	return t
 }
 
-func (p proof) verdict() string {
+func (p checkResult) verdict() string {
 	if p.Holds {
 		return "holds: " + p.Saw
 	}

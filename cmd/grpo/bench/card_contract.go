@@ -69,8 +69,8 @@ func (c *Card) badSize() error {
 
 // contract runs HoldContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
 // only serve one process.
-func (c *Card) contract(ctx context.Context) (proof, error) {
-	p := proof{What: "the contract of the kernels"}
+func (c *Card) contract(ctx context.Context) (checkResult, error) {
+	p := checkResult{What: "the contract of the kernels"}
 	out, err := exec.CommandContext(ctx, c.Contract[0], c.Contract[1:]...).CombinedOutput()
 	if ctx.Err() != nil {
 		return p, ctx.Err()
@@ -78,7 +78,7 @@ func (c *Card) contract(ctx context.Context) (proof, error) {
 	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
 		return p, fmt.Errorf("%s: %w", strings.Join(c.Contract, " "), err)
 	}
-	cases, failed := casesOf(out)
+	cases, failed := countCases(out)
 	switch {
 	case len(failed) > 0:
 		p.Saw = fmt.Sprintf("%d of %d cases fail, %s among them; --contract shows them all", len(failed), cases, failed[0])
@@ -91,8 +91,8 @@ func (c *Card) contract(ctx context.Context) (proof, error) {
 	return p, nil
 }
 
-// casesOf counts the leaf tests in the output of go test -v, and names those that failed.
-func casesOf(out []byte) (cases int, failed []string) {
+// countCases counts the leaf tests in the output of go test -v, and names those that failed.
+func countCases(out []byte) (cases int, failed []string) {
 	var all []string // a test is listed before its subtests
 	for line := range bytes.Lines(out) {
 		verdict, rest, found := strings.Cut(strings.TrimSpace(string(line)), ": ")

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// held is a card that is locked by a file while in use.
-type held struct {
+// lockedCard is a card that is locked by a file while in use.
+type lockedCard struct {
 	kernels.Backend
 	file string
 }
 
-func (held) Free() (memory.Room, bool) { return memory.Room{Apart: true}, true }
-func (h held) Close() error            { return os.Remove(h.file) }
+func (lockedCard) Free() (memory.Room, bool) { return memory.Room{Apart: true}, true }
+func (h lockedCard) Close() error            { return os.Remove(h.file) }
 
 // A card may serve a single process: while another process tests it against the contract, it is free.
 func TestTheContractHasTheCardForItself(t *testing.T) {
@@ -31,11 +31,11 @@ func TestTheContractHasTheCardForItself(t *testing.T) {
 	c := Card{Size: "smoke", Device: "cuda:0",
 		Open: func(string, int) (kernels.Backend, error) {
 			opened++
-			return held{backendtest.CPU(t, cpu.Options{}), taken}, os.WriteFile(taken, nil, 0o600)
+			return lockedCard{backendtest.CPU(t, cpu.Options{}), taken}, os.WriteFile(taken, nil, 0o600)
 		},
 		Contract: []string{"sh", "-c", `test -e "$0" || touch "$1"`, taken, alone}}
 	_, err := c.Run(t.Context())
-	require.ErrorContains(t, err, "tells no peak", "it is no card")
+	require.ErrorContains(t, err, "tells no peak", "the backend of the test is no card, so it has no peak")
 	require.FileExists(t, alone)
 	require.NoFileExists(t, taken)
 	require.Equal(t, 2, opened)

@@ -21,8 +21,8 @@ const (
 	nearGradients = 4e-2
 )
 
-// prove compares the GPU with the CPU, and with itself.
-func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize) error {
+// checkAgainstCPU compares the GPU with the CPU, and with itself.
+func (r *CardResult) checkAgainstCPU(ctx context.Context, b kernels.Backend, size cardSize) error {
 	c, err := cpu.New(cpu.Options{})
 	if err != nil {
 		return err
@@ -38,11 +38,11 @@ func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize
 	for i, x := range scores[0] {
 		worst = max(worst, math.Abs(float64(x)-float64(scores[1][i])))
 	}
-	away := apart(gradients[0], gradients[1])
-	r.found(proof{"a small model agrees with the processor", worst < nearScores && away < nearGradients,
+	away := relativeError(gradients[0], gradients[1])
+	r.add(checkResult{"a small model agrees with the processor", worst < nearScores && away < nearGradients,
 		fmt.Sprintf("log-probabilities differ by %.2g at the most, gradients by %.2g of their norm", worst, away)})
-	cases, wrong, err := places(b, size)
-	r.found(proof{"a row has the same bits at every place", wrong == 0,
+	cases, wrong, err := checkRowIndependence(b, size)
+	r.add(checkResult{"a row has the same bits at every place", wrong == 0,
 		fmt.Sprintf("%d of %d rows of products differ, in random batches", wrong, cases)})
 	return err
 }
@@ -74,8 +74,8 @@ func probe(ctx context.Context, b kernels.Backend) (scores, gradients []float32,
 	return all[0], a.Values, nil
 }
 
-// apart is ‖a − b‖ / ‖b‖.
-func apart(a, b []float32) float64 {
+// relativeError is ‖a − b‖ / ‖b‖.
+func relativeError(a, b []float32) float64 {
 	var difference, norm float64
 	for i := range b {
 		d := float64(a[i]) - float64(b[i])
@@ -84,9 +84,9 @@ func apart(a, b []float32) float64 {
 	return math.Sqrt(difference / norm)
 }
 
-// places checks that a row stands alone: it multiplies rows in a large batch, and each again in a batch of random size at a random
-// place.
-func places(b kernels.Backend, size cardSize) (cases, wrong int, err error) {
+// checkRowIndependence checks that the product of a row does not depend on its batch: it multiplies rows in a large batch, and each
+// again in a batch of random size at a random place.
+func checkRowIndependence(b kernels.Backend, size cardSize) (cases, wrong int, err error) {
 	n, k := size.outputs, size.inputs
 	rng := rand.New(rand.NewPCG(6, 6))
 	x := make([]float32, size.rows*k)
@@ -190,7 +190,7 @@ func (r *CardResult) step(ctx context.Context, b kernels.Backend, p *model.Polic
 			}
 		}
 	}
-	r.found(proof{"sampler = trainer, to the bit", wrong == 0,
+	r.add(checkResult{"sampler = trainer, to the bit", wrong == 0,
 		fmt.Sprintf("%d of %d sampled tokens have another log-probability where they are trained on", wrong, tokens)})
 	began = time.Now()
 	_, err = p.Accumulate(ctx, s.datums, model.Objective{Loss: kernels.Loss{Kind: kernels.ImportanceSampling}, Reduction: model.TokenMean,

@@ -21,20 +21,20 @@ func (m *Sampling) group() int { return max(m.Group, 1) }
 
 // SamplingResult is the throughput.
 type SamplingResult struct {
-	Bench        string  `json:"bench"`
-	Backend      string  `json:"backend"`
-	Shape        string  `json:"shape"`
-	Rank         int     `json:"rank"`
-	Batch        int     `json:"batch"`
-	Context      int     `json:"context"`
-	Group        int     `json:"group"`
-	KV           string  `json:"kv_cache_dtype"`
-	Adapter      string  `json:"adapter_precision"`
-	Limits       limits  `json:"limits"`
-	StepMS       float64 `json:"step_ms"`
-	TokensPerSec float64 `json:"tokens_per_s"`
-	LimitPerSec  float64 `json:"limit_tokens_per_s"`
-	PeakMemory   int64   `json:"peak_resident_bytes"`
+	Bench        string         `json:"bench"`
+	Backend      string         `json:"backend"`
+	Shape        string         `json:"shape"`
+	Rank         int            `json:"rank"`
+	Batch        int            `json:"batch"`
+	Context      int            `json:"context"`
+	Group        int            `json:"group"`
+	KV           string         `json:"kv_cache_dtype"`
+	Adapter      string         `json:"adapter_precision"`
+	Limits       hardwareLimits `json:"limits"`
+	StepMS       float64        `json:"step_ms"`
+	TokensPerSec float64        `json:"tokens_per_s"`
+	LimitPerSec  float64        `json:"limit_tokens_per_s"`
+	PeakMemory   int64          `json:"peak_resident_bytes"`
 }
 
 // decodeSteps are the steps in one timed run of decoding.

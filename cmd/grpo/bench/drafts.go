@@ -22,13 +22,13 @@ type Drafts struct {
 
 // DraftsResult is the throughput of both, for each similarity.
 type DraftsResult struct {
-	Bench   string      `json:"bench"`
-	Backend string      `json:"backend"`
-	Shape   string      `json:"shape"`
-	Batch   int         `json:"batch"`
-	Context int         `json:"context"`
-	Limits  limits      `json:"limits"`
-	Rows    []DraftsRow `json:"rows"`
+	Bench   string         `json:"bench"`
+	Backend string         `json:"backend"`
+	Shape   string         `json:"shape"`
+	Batch   int            `json:"batch"`
+	Context int            `json:"context"`
+	Limits  hardwareLimits `json:"limits"`
+	Rows    []DraftsRow    `json:"rows"`
 }
 
 // DraftsRow is the throughput of both for one similarity. Rates are medians, and so is their ratio.

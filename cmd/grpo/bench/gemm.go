@@ -14,10 +14,10 @@ import (
 
 // GemmResult is the speed of products of activations with bf16 weights: 2048³, and the linear layers of a shape.
 type GemmResult struct {
-	Backend  string    `json:"backend"`
-	Bench    string    `json:"bench"`
-	Limits   limits    `json:"limits"`
-	Products []product `json:"products"`
+	Backend  string         `json:"backend"`
+	Bench    string         `json:"bench"`
+	Limits   hardwareLimits `json:"limits"`
+	Products []product      `json:"products"`
 }
 
 // product is one of them, forward and backward to its input. For the head it is as in a step, chunk by chunk and with the softmax:

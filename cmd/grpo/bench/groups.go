@@ -23,24 +23,24 @@ type Groups struct {
 
 // GroupsResult is the time of a forward and backward pass both ways, the memory, and the distance of the gradients.
 type GroupsResult struct {
-	Bench       string  `json:"bench"`
-	Backend     string  `json:"backend"`
-	Shape       string  `json:"shape"`
-	Rank        int     `json:"rank"`
-	Prompts     int     `json:"prompts"`
-	Completions int     `json:"completions_per_prompt"`
-	Prompt      int     `json:"prompt_tokens"`
-	Completion  int     `json:"completion_tokens"`
-	MaxRows     int     `json:"max_rows"`
-	Limits      limits  `json:"limits"`
-	Rows        int     `json:"rows"`        // with a prompt for each completion
-	Shared      int     `json:"rows_shared"` // of these, not computed with shared prompts
-	Alone       float64 `json:"alone_s"`
-	Together    float64 `json:"shared_s"`
-	Times       float64 `json:"times_alone"`
-	Distance    float64 `json:"gradient_distance"`           // relative to the norm
-	PeakAlone   int64   `json:"peak_resident_bytes_alone"`   // 0: unknown
-	Peak        int64   `json:"peak_resident_bytes_of_both"` // of both ways: the same, unless shared prompts take more
+	Bench       string         `json:"bench"`
+	Backend     string         `json:"backend"`
+	Shape       string         `json:"shape"`
+	Rank        int            `json:"rank"`
+	Prompts     int            `json:"prompts"`
+	Completions int            `json:"completions_per_prompt"`
+	Prompt      int            `json:"prompt_tokens"`
+	Completion  int            `json:"completion_tokens"`
+	MaxRows     int            `json:"max_rows"`
+	Limits      hardwareLimits `json:"limits"`
+	Rows        int            `json:"rows"`        // with a prompt for each completion
+	Shared      int            `json:"rows_shared"` // of these, not computed with shared prompts
+	Alone       float64        `json:"alone_s"`
+	Together    float64        `json:"shared_s"`
+	Times       float64        `json:"times_alone"`
+	Distance    float64        `json:"gradient_distance"`           // relative to the norm
+	PeakAlone   int64          `json:"peak_resident_bytes_alone"`   // 0: unknown
+	Peak        int64          `json:"peak_resident_bytes_of_both"` // of both ways: the same, unless shared prompts take more
 }
 
 // Run trains both ways, alternating. Times are medians, and so is their ratio.
@@ -123,7 +123,7 @@ func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r
 		}
 	}
 	peak := func() int64 { return 0 }
-	if forgetPeak() { // without that of making the model
+	if resetPeak() { // without that of making the model
 		peak = peakMemory
 	}
 	for run := range g.Runs + 1 {

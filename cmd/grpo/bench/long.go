@@ -22,15 +22,15 @@ type Long struct {
 
 // LongResult is the time and memory of a training step by the length of its sequence.
 type LongResult struct {
-	Bench     string    `json:"bench"`
-	Backend   string    `json:"backend"`
-	Shape     string    `json:"shape"`
-	Rank      int       `json:"rank"`
-	Recompute string    `json:"recompute"`
-	Quantize  string    `json:"quantize"`
-	Limits    limits    `json:"limits"`
-	Weights   Loaded    `json:"weights"`
-	Rows      []LongRow `json:"lengths"`
+	Bench     string         `json:"bench"`
+	Backend   string         `json:"backend"`
+	Shape     string         `json:"shape"`
+	Rank      int            `json:"rank"`
+	Recompute string         `json:"recompute"`
+	Quantize  string         `json:"quantize"`
+	Limits    hardwareLimits `json:"limits"`
+	Weights   Loaded         `json:"weights"`
+	Rows      []LongRow      `json:"lengths"`
 	// Exponent is the exponent of the power law that fits the times best. Linear and Square are the seconds per token, and
 	// per pair of a token and the sequence's length, that fit best together; Worst is the largest relative error of this
 	// fit.
@@ -90,7 +90,7 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 // plan computes the memory for each length, and chooses recompute for the longest.
 func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
 	rows := make([]LongRow, len(l.Lengths))
-	return rows, l.settle(b, func() (longest int64, err error) {
+	return rows, l.chooseRecompute(b, func() (longest int64, err error) {
 		ledger := kernels.NewLedger(b)
 		step, err := l.step(ledger)
 		for i, n := range l.Lengths {
@@ -141,7 +141,7 @@ func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) er
 			return err
 		}
 		step.datums[0] = model.NewDatum(slices.Concat(whole.Tokens[:n], whole.Targets[n-1:n]), 1, make([]float32, n), 1)
-		resets := forgetPeak()
+		resets := resetPeak()
 		start := time.Now()
 		if err := step.gradients(ctx); err != nil {
 			return err

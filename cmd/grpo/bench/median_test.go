@@ -30,7 +30,7 @@ func TestDecodingHasItsContext(t *testing.T) {
 	s, err := Decode(t.Context(), &m)
 	require.NoError(t, err)
 	require.Positive(t, s.TokensPerSec)
-	forgets := forgetPeak()
+	forgets := resetPeak()
 	if forgets {
 		require.Less(t, s.PeakMemory, int64(512<<20))
 	}

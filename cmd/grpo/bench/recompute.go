@@ -6,8 +6,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// settle sets recompute. For auto it takes the fastest choice whose planned memory fits into what is free.
-func (m *Model) settle(b kernels.Backend, planned func() (int64, error)) error {
+// chooseRecompute sets recompute. For auto it takes the fastest choice whose planned memory fits into what is free.
+func (m *Model) chooseRecompute(b kernels.Backend, planned func() (int64, error)) error {
 	if m.Recompute != "auto" {
 		if err := m.Options.Recompute.Set(m.Recompute); err != nil {
 			return err

@@ -18,11 +18,11 @@ type slowGrader struct {
 }
 
 const (
-	labour = `import time
+	busySource = `import time
 labour = time.process_time() + %g
 while time.process_time() < labour: pass
 `
-	rest = `import time
+	sleepSource = `import time
 time.sleep(%g)
 `
 )
@@ -30,9 +30,9 @@ time.sleep(%g)
 func (l *slowGrader) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
 	code, ok := reward.Extract(c.Text)
 	if ok && l.work > 0 {
-		prelude := labour
+		prelude := busySource
 		if l.sleep {
-			prelude = rest
+			prelude = sleepSource
 		}
 		c.Text, c.Bare = fmt.Sprintf(prelude, l.work.Seconds())+code, true
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// echo is a grader that records its completions.
-type echo struct{ seen []reward.Completion }
+// recordingGrader is a grader that records its completions.
+type recordingGrader struct{ seen []reward.Completion }
 
-func (e *echo) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
+func (e *recordingGrader) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
 	e.seen = append(e.seen, c)
 	return reward.Score{Verdict: reward.AC}, nil
 }
 
 func TestSlowGraderWorksFirst(t *testing.T) {
-	var e echo
+	var e recordingGrader
 	l := slowGrader{Grader: &e, work: 1500 * time.Microsecond}
 	for _, text := range []string{"```python\nprint(1)\n```", "no program"} {
 		_, err := l.Grade(t.Context(), reward.Completion{Text: text})

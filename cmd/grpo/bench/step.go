@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// arrangement are the settings with which scoring can overlap with the model on two cores, unless the command line sets
+// overlapSettings are the settings with which scoring can overlap with the model on two cores, unless the command line sets
 // them.
-var arrangement = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1",
+var overlapSettings = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1",
 	"prompts_per_step=16", "completions_per_prompt=4", "format_coef=0"}
 
 // Step compares pipelines by whole training steps: nothing overlapped, scoring, or also sampling.
@@ -79,7 +79,7 @@ func (b *Step) arrange() error {
 			return badinput.Errorf("%s: the benchmark takes --steps and a few more, and does nothing between them; leave it out", key)
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(arrangement), func(setting string) bool {
+	left := slices.DeleteFunc(slices.Clone(overlapSettings), func(setting string) bool {
 		key, _, _ := strings.Cut(setting, "=")
 		return given[key]
 	})

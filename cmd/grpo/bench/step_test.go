@@ -13,7 +13,7 @@ func TestStepArranges(t *testing.T) {
 	require.NoError(t, b.arrange())
 	require.Equal(t, []string{"sandbox_slots=1", "max_tests=1", "max_sequences=1",
 		"prompts_per_step=16", "completions_per_prompt=4", "format_coef=0", "threads=2", "seed=3"}, b.Words)
-	require.Equal(t, "threads=1", arrangement[0], "the benchmark's own settings are unchanged")
+	require.Equal(t, "threads=1", overlapSettings[0], "the benchmark's own settings are unchanged")
 }
 
 // With a model of 30 programs a step on two slots, with 3 ms of overhead each, the requested share is found; a share that is exceeded

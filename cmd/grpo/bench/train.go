@@ -15,21 +15,21 @@ import (
 
 // TrainResult is a forward and backward pass of one sequence with a LoRA adapter, or for all weights, and Adam's update.
 type TrainResult struct {
-	Bench        string  `json:"bench"`
-	Backend      string  `json:"backend"`
-	Shape        string  `json:"shape"`
-	Tokens       int     `json:"tokens"`
-	Train        string  `json:"train"`
-	Rank         int     `json:"rank"` // of the adapter; 0: all weights are trained
-	Adapter      string  `json:"adapter_precision"`
-	KV           string  `json:"kv_cache_dtype"`
-	Recompute    string  `json:"recompute"`
-	Limits       limits  `json:"limits"`
-	TokensPerSec float64 `json:"tokens_per_s"`
-	LimitPerSec  float64 `json:"limit_tokens_per_s"`
-	UpdateSec    float64 `json:"update_s"`
-	AllocsBytes  float64 `json:"allocated_bytes_per_step"`
-	PeakMemory   int64   `json:"peak_resident_bytes"`
+	Bench        string         `json:"bench"`
+	Backend      string         `json:"backend"`
+	Shape        string         `json:"shape"`
+	Tokens       int            `json:"tokens"`
+	Train        string         `json:"train"`
+	Rank         int            `json:"rank"` // of the adapter; 0: all weights are trained
+	Adapter      string         `json:"adapter_precision"`
+	KV           string         `json:"kv_cache_dtype"`
+	Recompute    string         `json:"recompute"`
+	Limits       hardwareLimits `json:"limits"`
+	TokensPerSec float64        `json:"tokens_per_s"`
+	LimitPerSec  float64        `json:"limit_tokens_per_s"`
+	UpdateSec    float64        `json:"update_s"`
+	AllocsBytes  float64        `json:"allocated_bytes_per_step"`
+	PeakMemory   int64          `json:"peak_resident_bytes"`
 }
 
 // Train measures training without a sampler; of all weights if the rank is 0.
@@ -42,7 +42,7 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 		return nil, err
 	}
 	defer b.Close()
-	if err := m.settle(b, func() (int64, error) {
+	if err := m.chooseRecompute(b, func() (int64, error) {
 		ledger := kernels.NewLedger(b)
 		step, err := newTrainStep(ledger, m)
 		if err != nil {

@@ -41,7 +41,7 @@ unfinished, were resumed, or are of another model. Runs may still be running.`,
   grpo compare runs/sweep/runs/* --format markdown
   grpo compare runs/first runs/second --step 20 --page '' --format json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			dirs, _ := with(base, args)
+			dirs, _ := includeBase(base, args)
 			if len(dirs) == 1 { // a sweep contains several runs
 				if err := compare.Check(dirs[0]); err != nil {
 					return err
@@ -53,7 +53,7 @@ unfinished, were resumed, or are of another model. Runs may still be running.`,
 			if err := compare.CheckFormat(format); err != nil {
 				return err
 			}
-			dirs, at := with(base, args)
+			dirs, at := includeBase(base, args)
 			if err := checkPage(page, dirs); err != nil {
 				return err
 			}
@@ -90,8 +90,8 @@ func atLeast(verb string, n int) cobra.PositionalArgs {
 	}
 }
 
-// with adds the base run to the runs if necessary, and returns its index.
-func with(base string, dirs []string) (all []string, at int) {
+// includeBase adds the base run to the runs if necessary, and returns its index.
+func includeBase(base string, dirs []string) (all []string, at int) {
 	if base == "" {
 		return dirs, 0
 	}
@@ -134,7 +134,7 @@ func show(cmd *cobra.Command, c *compare.Comparison, format, page string) error 
 		text, err = c.JSON()
 	case "csv", "markdown":
 		text, err = c.Table(true).Write(format)
-		tell(cmd.ErrOrStderr(), c.Notes)
+		printNotes(cmd.ErrOrStderr(), c.Notes)
 	}
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ func show(cmd *cobra.Command, c *compare.Comparison, format, page string) error 
 	return nil
 }
 
-// tell prints notes on standard error, as a table for programs has no place for them.
-func tell(errs io.Writer, notes []string) {
+// printNotes prints notes on standard error, as a table for programs has no place for them.
+func printNotes(errs io.Writer, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(errs, "! %s\n", note)
 	}

@@ -23,10 +23,10 @@ func TestTheBaseIsARun(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile("a/sweep.json", nil, 0o600))
 	require.EqualError(t, Command().Args(Command(), []string{"a"}), "a is a sweep; type its runs, a/runs/*")
-	all, at := with("c", []string{"a", "b"})
+	all, at := includeBase("c", []string{"a", "b"})
 	require.Equal(t, []string{"c", "a", "b"}, all)
 	require.Zero(t, at)
-	all, at = with("b/", []string{"a", "b"})
+	all, at = includeBase("b/", []string{"a", "b"})
 	require.Equal(t, []string{"a", "b"}, all)
 	require.Equal(t, 1, at)
 }

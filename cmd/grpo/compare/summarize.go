@@ -33,7 +33,7 @@ at the end, the mean, the standard deviation (divided by n-1), the standard erro
 				text, err = s.JSON()
 			case "csv", "markdown":
 				text, err = s.Table().Write(format)
-				tell(cmd.ErrOrStderr(), s.Notes)
+				printNotes(cmd.ErrOrStderr(), s.Notes)
 			}
 			if err == nil {
 				_, err = cmd.OutOrStdout().Write(text)

@@ -116,9 +116,9 @@ func (all Findings) MarshalJSON() ([]byte, error) {
 // Write prints them for people.
 func (all Findings) Write(w io.Writer) {
 	for _, f := range all {
-		fmt.Fprintf(w, "%s %-12s %s\n", mark(f.OK), f.Name, f.Found)
+		fmt.Fprintf(w, "%s %-12s %s\n", checkMark(f.OK), f.Name, f.Found)
 		for _, c := range f.Claims {
-			fmt.Fprintf(w, "    %s %-20s %s\n", mark(c.Holds), c.Name, c.Saw)
+			fmt.Fprintf(w, "    %s %-20s %s\n", checkMark(c.Holds), c.Name, c.Saw)
 		}
 		for _, text := range f.NotProtected {
 			fmt.Fprintf(w, "    - not protected: %s\n", text)
@@ -135,7 +135,7 @@ func (all Findings) Write(w io.Writer) {
 	}
 }
 
-func mark(ok bool) string {
+func checkMark(ok bool) string {
 	if ok {
 		return "✓"
 	}

@@ -34,20 +34,20 @@ func aboutDriver(d driver.Driver, err error) Finding {
 		f.Found = d.String()
 		f.Notes = aboutCards(d)
 		if len(d.Cards) > 0 && d.Cards[0].Trouble != nil {
-			f.OK, f.Do = false, "device=auto takes card 0, which does not work: "+instead(d)
+			f.OK, f.Do = false, "device=auto takes card 0, which does not work: "+deviceAdvice(d)
 		}
 	}
 	return f
 }
 
-// usable is the index of the first usable GPU; -1 if there is none.
-func usable(d driver.Driver) int {
+// firstUsable is the index of the first usable GPU; -1 if there is none.
+func firstUsable(d driver.Driver) int {
 	return slices.IndexFunc(d.Cards, func(c driver.Card) bool { return c.Trouble == nil })
 }
 
-// instead is what to type if the first GPU is not usable.
-func instead(d driver.Driver) string {
-	if other := usable(d); other >= 0 {
+// deviceAdvice is what to type if the first GPU is not usable.
+func deviceAdvice(d driver.Driver) string {
+	if other := firstUsable(d); other >= 0 {
 		return fmt.Sprintf("type device=cuda:%d, or device=cpu", d.Cards[other].Index)
 	}
 	return "type device=cpu"
@@ -63,7 +63,7 @@ func aboutCards(d driver.Driver) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory, %s of it free",
 			c, c.Capability, c.Processors, gib(c.Total), gib(c.Free)))
 	}
-	if usable(d) < 0 {
+	if firstUsable(d) < 0 {
 		return lines
 	}
 	return append(lines,

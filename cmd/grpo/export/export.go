@@ -30,8 +30,8 @@ import (
 
 // The files of the tables, besides rollouts.
 const (
-	metrics = "metrics.jsonl"
-	clock   = "train_log.jsonl"
+	metricsFile  = "metrics.jsonl"
+	trainLogFile = "train_log.jsonl"
 )
 
 var (
@@ -117,12 +117,12 @@ func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
 	}
-	_, err := os.Stat(filepath.Join(s.dir, metrics))
+	_, err := os.Stat(filepath.Join(s.dir, metricsFile))
 	if errors.Is(err, fs.ErrPermission) {
 		return badinput.Errorf("%s: you may not read it; get permission, or choose another run", s.dir)
 	}
 	if err != nil {
-		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
+		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metricsFile)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (s source) export(format, out string, stdout io.Writer) error {
 		return err
 	}
 	if t.rows == 0 {
-		return badinput.Errorf("%s has no %s on record%s", s.dir, s.table, s.why())
+		return badinput.Errorf("%s has no %s on record%s", s.dir, s.table, s.explainEmpty())
 	}
 	if out == "" {
 		return t.write(format, stdout)
@@ -191,17 +191,17 @@ func (t *content) file(format, out string, stdout io.Writer) error {
 	if err := atomicfile.Result(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	t.says(out, stdout)
+	t.printWritten(out, stdout)
 	return nil
 }
 
-// says prints what was written to path.
-func (t *content) says(path string, stdout io.Writer) {
+// printWritten prints what was written to path.
+func (t *content) printWritten(path string, stdout io.Writer) {
 	fmt.Fprintf(stdout, "%s: %s, %s\n", path, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
 }
 
-// why explains why there may be no rows.
-func (s source) why() string {
+// explainEmpty explains why there may be no rows.
+func (s source) explainEmpty() string {
 	var run struct{ Method string }
 	text, _ := os.ReadFile(filepath.Join(s.dir, "config.json")) // a run made by hand may not have it
 	_ = json.Unmarshal(text, &run)
@@ -219,14 +219,14 @@ func (s source) why() string {
 	return " yet"
 }
 
-// errEnough stops reading a file early.
-var errEnough = errors.New("enough")
+// errStopReading stops reading a file early.
+var errStopReading = errors.New("enough")
 
 // each calls fn with the first most rows; with all if most is −1. A last line that is being written is left out.
 func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	line := func(line []byte) error {
 		if most == 0 {
-			return errEnough
+			return errStopReading
 		}
 		row, err := s.row(line)
 		if err != nil || row == nil {
@@ -240,13 +240,13 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	case "rollouts":
 		err = rollouts.Each(s.dir, line)
 	case "timing":
-		if err = jsonl.Whole(filepath.Join(s.dir, clock), line); errors.Is(err, fs.ErrNotExist) {
+		if err = jsonl.Whole(filepath.Join(s.dir, trainLogFile), line); errors.Is(err, fs.ErrNotExist) {
 			err = nil // packages do not include it
 		}
 	default:
-		err = jsonl.Whole(filepath.Join(s.dir, metrics), line)
+		err = jsonl.Whole(filepath.Join(s.dir, metricsFile), line)
 	}
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStopReading) {
 		return nil
 	}
 	return err

@@ -75,7 +75,7 @@ func TestWhyAWarmUpHasNoRows(t *testing.T) {
 // A packed run has no record of the clock; other tables can be exported all the same.
 func TestARunWithoutAClock(t *testing.T) {
 	dir, out := recorded(t), t.TempDir()
-	require.NoError(t, os.Remove(filepath.Join(dir, clock)))
+	require.NoError(t, os.Remove(filepath.Join(dir, trainLogFile)))
 	_, err := exported(t, "csv", dir, "--table", "timing")
 	require.EqualError(t, err, dir+" has no timing on record yet")
 	says, err := exported(t, "parquet", dir, "--out", out)
@@ -87,9 +87,9 @@ func TestARunWithoutAClock(t *testing.T) {
 func TestADamagedClock(t *testing.T) {
 	dir := recorded(t)
 	for _, line := range []string{`{"step":1,"total_s":0.5`, `{"step":1}{"step":2}`, "[1,2]", "null"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, clock), []byte(line+"\n"+`{"step":3}`+"\n"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, trainLogFile), []byte(line+"\n"+`{"step":3}`+"\n"), 0o644))
 		_, err := exported(t, "csv", dir, "--table", "timing")
-		require.ErrorContains(t, err, filepath.Join(dir, clock)+":1: ")
+		require.ErrorContains(t, err, filepath.Join(dir, trainLogFile)+":1: ")
 		require.True(t, badinput.Is(err))
 	}
 }
@@ -101,7 +101,7 @@ func TestARecordThatIsWrittenAnew(t *testing.T) {
 		table, err := source{dir, "steps"}.read()
 		require.NoError(t, err)
 		anew := strings.ReplaceAll(someMetrics, "mean_reward", "other_"+format)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(anew), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), []byte(anew), 0o644))
 		require.ErrorContains(t, table.write(format, io.Discard), dir+" was replaced while it was read; type the same command again")
 	}
 }
@@ -254,21 +254,21 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	steps, err := source{other, "steps"}.read()
 	require.NoError(t, err)
 	broken := &content{source: source{dir, "evaluations"}, rows: 2} // its record has none of the columns
-	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "was replaced")
+	require.ErrorContains(t, writeTables([]*content{steps, broken}, out, io.Discard), "was replaced")
 	unchanged()
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)
-	require.NoError(t, err, "one table that was asked for")
+	require.NoError(t, err, "a table that was named is exported by itself")
 	says, err := exported(t, "parquet", dir, "--table", "timing", "--out", t.TempDir())
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(says, ".parquet: "), "and no other")
+	require.Equal(t, 1, strings.Count(says, ".parquet: "), "only the named table is written")
 }
 
 // A run with evaluations but no steps has no tables.
 func TestTablesOfARunWithoutSteps(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	evaluation, _, _ := strings.Cut(someMetrics, "\n")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(evaluation+"\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), []byte(evaluation+"\n"), 0o644))
 	_, err := exported(t, "parquet", dir, "--out", out)
 	require.EqualError(t, err, dir+" has no steps on record yet")
 }

@@ -66,7 +66,7 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 		case t.rows > 0:
 			all = append(all, t)
 		case name == names[0]:
-			return badinput.Errorf("%s has no %s on record%s", s.dir, name, t.why())
+			return badinput.Errorf("%s has no %s on record%s", s.dir, name, t.explainEmpty())
 		}
 	}
 	if err := s.checkLeft(one, out, all); err != nil {
@@ -76,7 +76,7 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	err := together(all, out, stdout)
+	err := writeTables(all, out, stdout)
 	if err != nil && errors.Is(missing, fs.ErrNotExist) {
 		_ = os.Remove(out) // fails if it is not empty
 	}
@@ -95,9 +95,9 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 	return nil
 }
 
-// together writes tables into the folder out. It completes all of them before it renames any, so that an error does not mix two runs
+// writeTables writes tables into the folder out. It completes all of them before it renames any, so that an error does not mix two runs
 // there.
-func together(all []*content, out string, stdout io.Writer) error {
+func writeTables(all []*content, out string, stdout io.Writer) error {
 	unwritten := filepath.Join(out, "tables")
 	beside, done, err := atomicfile.Beside(unwritten)
 	if err != nil {
@@ -114,7 +114,7 @@ func together(all []*content, out string, stdout io.Writer) error {
 		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.Led(path)); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
-		t.says(path, stdout)
+		t.printWritten(path, stdout)
 	}
 	return nil
 }

@@ -136,13 +136,13 @@ type scoreLine struct {
 	Note     string           `json:"note,omitempty"`
 }
 
-// underWay is how many completions are judged at once: enough to keep every slot busy.
-const underWay = 64
+// concurrentCompletions is how many completions are judged at once: enough to keep every slot busy.
+const concurrentCompletions = 64
 
 func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errOut io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	read, ahead := make(chan reward.Completion), underWay
+	read, ahead := make(chan reward.Completion), concurrentCompletions
 	var readErr error
 	if r.judge.Whole() {
 		all, err := r.groups(in, name)

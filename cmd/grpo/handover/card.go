@@ -50,7 +50,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		what = "The weights of " + named(cfg.Model)
 	}
 	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(m, cfg))
-	forked(line, m)
+	writeFork(line, m)
 	if cfg.Warmup() {
 		found.rows(line, saved.Step())
 	} else {
@@ -70,12 +70,12 @@ func card(saved *grpo.Saved) ([]byte, error) {
 			line("| fingerprint of %s | `%s` |", part, print.SHA256)
 		}
 	}
-	line("\n`training/` has the settings, the figures of every step, and the report. %s", again(cfg))
+	line("\n`training/` has the settings, the figures of every step, and the report. %s", howToReproduce(cfg))
 	return []byte(b.String()), nil
 }
 
-// forked says which steps of a fork another run made.
-func forked(line func(string, ...any), m provenance.Manifest) {
+// writeFork says which steps of a fork another run made.
+func writeFork(line func(string, ...any), m provenance.Manifest) {
 	if run, step := m.Forked(); step > 0 {
 		line("It is a fork: another run, %s, made the first %s, with settings and problems of its own.\n", nameOf(run), plural.Of(step, "step"))
 	}
@@ -91,7 +91,7 @@ func settings(line func(string, ...any), cfg *configs.Config, past *provenance.R
 		line("| `%s` | `%s` |", c.Key, cell(c.After))
 	}
 	line("")
-	return changed(line, past, last)
+	return writeChanges(line, past, last)
 }
 
 // cell escapes a value for a table.
@@ -99,8 +99,8 @@ func cell(value string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(value, "|", `\|`), "\n", " ")
 }
 
-// changed lists earlier values of settings that changed during the run.
-func changed(line func(string, ...any), past *provenance.Run, last int) error {
+// writeChanges lists earlier values of settings that changed during the run.
+func writeChanges(line func(string, ...any), past *provenance.Run, last int) error {
 	var after []int
 	for _, s := range past.Manifest.Starts {
 		if s.After > 0 && s.After < last {
@@ -165,8 +165,8 @@ func kind(cfg *configs.Config) string {
 	return "reinforcement-learning"
 }
 
-// again says how to reproduce the weights. The steps of a warm-up cannot be replayed one by one.
-func again(cfg *configs.Config) string {
+// howToReproduce says how to reproduce the weights. The steps of a warm-up cannot be replayed one by one.
+func howToReproduce(cfg *configs.Config) string {
 	if cfg.Warmup() {
 		return "The same model, rows and settings reach\nthe same weights, to the bit."
 	}

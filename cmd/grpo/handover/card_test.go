@@ -39,7 +39,7 @@ func TestTheCardSaysWhichSettingsWereOthersBefore(t *testing.T) {
 	for last, want := range map[int]string{2: "", 8: "| `learning_rate` | 2 | `0.01` |\n", 9: "| `learning_rate` | 2 | `0.01` |\n" +
 		"| `learning_rate` | 8 | `0.002` |\n"} {
 		var b strings.Builder
-		require.NoError(t, changed(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }, past, last))
+		require.NoError(t, writeChanges(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }, past, last))
 		_, rows, _ := strings.Cut(b.String(), "|---|---|---|\n")
 		require.Equal(t, want, strings.TrimSuffix(rows, "\n"), last)
 	}
@@ -53,7 +53,7 @@ func TestTheCardOfAFork(t *testing.T) {
 				", with settings and problems of its own.\n\n"
 		}
 		var b strings.Builder
-		forked(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }, provenance.Manifest{Origin: origin})
+		writeFork(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }, provenance.Manifest{Origin: origin})
 		require.Equal(t, want, b.String())
 	}
 }

@@ -31,21 +31,21 @@ func compare(want, got *probe, kind string) (lines []string, err error) {
 	if want.spoken > 0 {
 		from := len(want.scores) - want.spoken
 		spoken, _ := differences(want.scores[from:], got.scores[from:])
-		lines = append(lines, answered(want, got)+fmt.Sprintf("; their log-probabilities differ by %.2g on average", spoken))
+		lines = append(lines, sameAnswers(want, got)+fmt.Sprintf("; their log-probabilities differ by %.2g on average", spoken))
 	}
 	if want.moved > 0 {
 		line := fmt.Sprintf("for comparison: the adapter moved log-probabilities by %.2g on average", want.moved)
 		if mean > want.moved/2 {
-			line += ", which this type does not keep apart from its rounding; " + instead(kind)
+			line += ", which this type does not keep apart from its rounding; " + typeAdvice(kind)
 		}
 		lines = append(lines, line)
 	}
 	return lines, nil
 }
 
-// instead is what to do if a type rounds away as much as the adapter changed. With 16 bits or more, it is the model's own
+// typeAdvice is what to do if a type rounds away as much as the adapter changed. With 16 bits or more, it is the model's own
 // type that does not preserve the change when weights are merged.
-func instead(kind string) string {
+func typeAdvice(kind string) string {
 	switch kind {
 	case "q4_0":
 		return "type --type q8_0 or bf16"
@@ -68,8 +68,8 @@ func inWords(mean float64, kind string) string {
 	return fmt.Sprintf("a probability is off by %.0f %% of itself; evaluate before you rely on it", 100*(math.Exp(mean)-1))
 }
 
-// answered says how many greedy answers are the same.
-func answered(want, got *probe) string {
+// sameAnswers says how many greedy answers are the same.
+func sameAnswers(want, got *probe) string {
 	same, where := 0, ""
 	for i, a := range want.answers {
 		b := got.answers[i]

@@ -148,7 +148,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	}
 	var lines []string
 	err = atomicfile.Folder(path, func(unfinished string) error {
-		w := writing{source: source, merged: merged, kind: f.kind, dir: unfinished}
+		w := modelWriting{source: source, merged: merged, kind: f.kind, dir: unfinished}
 		written, err := w.write(ctx, f.format)
 		if err != nil {
 			return err

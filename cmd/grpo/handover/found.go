@@ -17,15 +17,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
-// found has the results in metrics.jsonl for the card.
-type found struct {
+// results has the results in metrics.jsonl for the card.
+type results struct {
 	evaluations []grpo.Evaluation
 	held        []warmup.HeldOut // rows of a warm-up
 	inForce     map[string]float64
 }
 
 // readFound reads them; without the file there are none.
-func readFound(dir string, step int) (f found, err error) {
+func readFound(dir string, step int) (f results, err error) {
 	path := filepath.Join(dir, "metrics.jsonl")
 	if f.evaluations, err = jsonl.OfKind[grpo.Evaluation](path, "evaluation"); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -56,7 +56,7 @@ func readFound(dir string, step int) (f found, err error) {
 }
 
 // problems is the table of held-out problems, before and after.
-func (f found) problems(line func(string, ...any), step int) {
+func (f results) problems(line func(string, ...any), step int) {
 	line("## Held-out problems\n")
 	var first, last *grpo.Evaluation
 	failed := false
@@ -86,7 +86,7 @@ func (f found) problems(line func(string, ...any), step int) {
 	}
 	row("pass@1, greedy", share(first), share(last))
 	if a, b := first.Sampled, last.Sampled; a != nil && b != nil {
-		row("pass@1, sampled", places(a.PassAt1), places(b.PassAt1))
+		row("pass@1, sampled", threeDecimals(a.PassAt1), threeDecimals(b.PassAt1))
 		row(fmt.Sprintf("pass@%d, sampled", b.K), a.AtK(first.Problems), b.AtK(last.Problems))
 	}
 	line("\nIn parentheses the interval of 95 %%, from resampling the problems.\n")
@@ -94,7 +94,7 @@ func (f found) problems(line func(string, ...any), step int) {
 }
 
 // rows is the table of a warm-up's held-out rows, before and after.
-func (f found) rows(line func(string, ...any), step int) {
+func (f results) rows(line func(string, ...any), step int) {
 	line("## Held-out rows\n")
 	var first, last *warmup.HeldOut
 	for i, h := range f.held {
@@ -109,9 +109,9 @@ func (f found) rows(line func(string, ...any), step int) {
 		return
 	}
 	row := table(line, "rows", first.Step, last.Step, last.Rows)
-	row("loss", places(first.Loss), places(last.Loss))
+	row("loss", threeDecimals(first.Loss), threeDecimals(last.Loss))
 	if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
-		row("pairs whose chosen answer has the higher reward", places(a.Accuracy), places(b.Accuracy))
+		row("pairs whose chosen answer has the higher reward", threeDecimals(a.Accuracy), threeDecimals(b.Accuracy))
 		row("reward margin", look.Reward(a.Margin), look.Reward(b.Margin))
 		line("\nA reward is dpo_beta times log p − log p of the policy that the run began with.\n")
 	} else {
@@ -120,7 +120,7 @@ func (f found) rows(line func(string, ...any), step int) {
 	unevaluated(line, last.Step, step)
 }
 
-func places(v float64) string { return fmt.Sprintf("%.3f", v) }
+func threeDecimals(v float64) string { return fmt.Sprintf("%.3f", v) }
 
 // table starts a table about n things, and returns a function that adds a row. After a single evaluation it has one column.
 func table(line func(string, ...any), unit string, first, last, n int) func(what, before, after string) {
@@ -139,7 +139,7 @@ func unevaluated(line func(string, ...any), last, step int) {
 }
 
 // autopilot says which settings the autopilot changed.
-func (f found) autopilot(line func(string, ...any)) {
+func (f results) autopilot(line func(string, ...any)) {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(f.inForce)) {
 		words = append(words, fmt.Sprintf("`%s` %v", key, f.inForce[key]))

@@ -75,7 +75,7 @@ func TestARunIsHandedOver(t *testing.T) {
 	run := trained(t)
 	t.Run("model", func(t *testing.T) { exported(t, run) })
 	t.Run("package", func(t *testing.T) { packaged(t, run) })
-	t.Run("card", func(t *testing.T) { carded(t, run) })
+	t.Run("card", func(t *testing.T) { testCardOfOtherData(t, run) })
 	t.Run("hub", func(t *testing.T) { published(t, run) })
 }
 
@@ -102,7 +102,7 @@ func exported(t *testing.T, run string) {
 		}
 		left, err := os.ReadDir(filepath.Dir(dir))
 		require.NoError(t, err)
-		require.Len(t, left, 1, "nothing is left beside it")
+		require.Len(t, left, 1, "only the result is left in its parent folder")
 		if name := filepath.Join(dir, "Modelfile"); len(c.files) == 2 {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
@@ -167,7 +167,7 @@ func packaged(t *testing.T, run string) {
 }
 
 // The card of a run that continued with other data has the fingerprint of the data of its step, and no count of problems of other data.
-func carded(t *testing.T, run string) {
+func testCardOfOtherData(t *testing.T, run string) {
 	path := filepath.Join(run, "manifest.json")
 	was, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// there reports whether a file exists.
-func there(path string) bool {
+// isFile reports whether a file exists.
+func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
@@ -27,8 +27,8 @@ var ollamaTemplates = []string{
 	"{{ range .Messages }}<|{{ .Role }}|>\n{{ .Content }}</s>\n{{ end }}<|assistant|>\n",
 }
 
-// dialogues are conversations to try a template on.
-var dialogues = [][]chat.Message{
+// templateTrials are conversations to try a template on.
+var templateTrials = [][]chat.Message{
 	{{Role: "user", Content: "One?"}},
 	{{Role: "user", Content: "One?"}, {Role: "assistant", Content: "Two."}, {Role: "user", Content: "Three?"}},
 	{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "One?"}},
@@ -38,16 +38,16 @@ var dialogues = [][]chat.Message{
 func ollamaTemplate(r *chat.Renderer, bos string) (text, system string) {
 	for _, candidate := range ollamaTemplates {
 		t := template.Must(template.New("").Parse(candidate))
-		if gives(t, r, bos, "") {
+		if rendersSame(t, r, bos, "") {
 			return candidate, ""
 		}
-		_, bare, err := r.Prompt(dialogues[0])
+		_, bare, err := r.Prompt(templateTrials[0])
 		if err != nil {
 			continue
 		}
 		const mark = "\x00"
 		var with strings.Builder
-		if t.Execute(&with, talk(dialogues[0], mark)) != nil {
+		if t.Execute(&with, templateData(templateTrials[0], mark)) != nil {
 			continue
 		}
 		before, after, _ := strings.Cut(with.String(), mark)
@@ -55,31 +55,31 @@ func ollamaTemplate(r *chat.Renderer, bos string) (text, system string) {
 		if len(bare) < len(before)+len(after) || !strings.HasPrefix(bare, before) || !strings.HasSuffix(bare, after) {
 			continue
 		}
-		if said := bare[len(before) : len(bare)-len(after)]; !strings.Contains(said, `"""`) && gives(t, r, bos, said) {
+		if said := bare[len(before) : len(bare)-len(after)]; !strings.Contains(said, `"""`) && rendersSame(t, r, bos, said) {
 			return candidate, said
 		}
 	}
 	return "", ""
 }
 
-// talk is a conversation as Ollama passes it to a template, with the system prompt if it has none.
-func talk(messages []chat.Message, system string) map[string]any {
+// templateData is a conversation as Ollama passes it to a template, with the system prompt if it has none.
+func templateData(messages []chat.Message, system string) map[string]any {
 	if system != "" && messages[0].Role != "system" {
 		messages = slices.Concat([]chat.Message{{Role: "system", Content: system}}, messages)
 	}
 	return map[string]any{"Messages": messages}
 }
 
-// gives reports whether a template renders the same as the model's own, for the conversations that the latter accepts.
-func gives(t *template.Template, r *chat.Renderer, bos, system string) bool {
+// rendersSame reports whether a template renders the same as the model's own, for the conversations that the latter accepts.
+func rendersSame(t *template.Template, r *chat.Renderer, bos, system string) bool {
 	same := 0
-	for _, d := range dialogues {
+	for _, d := range templateTrials {
 		_, want, err := r.Prompt(d)
 		if err != nil {
 			continue
 		}
 		var got strings.Builder
-		if t.Execute(&got, talk(d, system)) != nil || got.String() != strings.TrimPrefix(want, bos) {
+		if t.Execute(&got, templateData(d, system)) != nil || got.String() != strings.TrimPrefix(want, bos) {
 			return false
 		}
 		same++
@@ -95,7 +95,7 @@ func modelfile(file string, tok *tokenizer.Tokenizer, r *chat.Renderer, stops []
 		template, system := ollamaTemplate(r, tok.Parts()["bos_token"])
 		if template != "" {
 			lines = append(lines, `TEMPLATE """`+template+`"""`, "")
-			note = fmt.Sprintf("Modelfile: its TEMPLATE gives what the model's own chat template does, in %d conversations", len(dialogues))
+			note = fmt.Sprintf("Modelfile: its TEMPLATE gives what the model's own chat template does, in %d conversations", len(templateTrials))
 		}
 		if system != "" {
 			lines = append(lines, `SYSTEM """`+system+`"""`, "")

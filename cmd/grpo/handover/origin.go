@@ -95,7 +95,7 @@ func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error
 	}
 	var end []int32
 	if s.tok != nil && s.tok.ChatTemplate() != "" {
-		if s.renderer, err = chat.ForModel(s.tok, chat.Options{Date: today}); err != nil {
+		if s.renderer, err = chat.ForModel(s.tok, chat.Options{Date: templateDate}); err != nil {
 			return nil, err
 		}
 		end = s.renderer.Stop()
@@ -104,8 +104,8 @@ func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error
 	return s, err
 }
 
-// today is the date for chat templates that include one; any date does for a comparison.
-const today = "2024-07-26"
+// templateDate is the date for chat templates that include one; any date does for a comparison.
+const templateDate = "2024-07-26"
 
 // ofRun is the policy of a run.
 func (o *origin) ofRun(ctx context.Context, talk io.Writer) (*source, error) {
@@ -142,7 +142,7 @@ func nameOf(path string) string {
 
 // loadTokenizer opens a model's tokenizer, which may not exist.
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	if !there(filepath.Join(dir, "tokenizer.json")) {
+	if !isFile(filepath.Join(dir, "tokenizer.json")) {
 		return nil, nil
 	}
 	return tokenizer.Load(dir)
@@ -171,7 +171,7 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 	}
 	dir = s.dir
 	if quantised || s.quantise == model.NF4 {
-		if dir, err = inNumbers(ctx, s.dir, quantised, beside); err != nil {
+		if dir, err = dequantised(ctx, s.dir, quantised, beside); err != nil {
 			return "", nil, err
 		}
 		lines = append(lines, "weights in four bits were decoded first")
@@ -198,8 +198,8 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 	return to, append(lines, fmt.Sprintf("adapter: %.1f %% of it is in the weights once these are rounded as the model's are", 100*kept)), nil
 }
 
-// inNumbers dequantises the model in dir, which is quantised already, or is seen so by a run with quantize=nf4.
-func inNumbers(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
+// dequantised dequantises the model in dir, which is quantised already, or is seen so by a run with quantize=nf4.
+func dequantised(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
 	codes, decoded := dir, filepath.Join(beside, "numbers")
 	if !quantised {
 		codes = filepath.Join(beside, "codes")

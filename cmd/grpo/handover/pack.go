@@ -151,8 +151,8 @@ func (f *packFlags) pack(run string, out, talk io.Writer) error {
 	return nil
 }
 
-// training are the files of a run's record to include, if they exist.
-var training = []string{"config.json", "manifest.json", "metrics.jsonl", "evaluations.jsonl", "checkpoints.jsonl", "report.html"}
+// recordFiles are the files of a run's record to include, if they exist.
+var recordFiles = []string{"config.json", "manifest.json", "metrics.jsonl", "evaluations.jsonl", "checkpoints.jsonl", "report.html"}
 
 // resultOf are the files of a package: the trained weights and the card at the top, the record in training/.
 func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved *grpo.Saved, err error) {
@@ -173,7 +173,7 @@ func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved 
 		files = append(files, onDisk(filepath.ToSlash(rel), at))
 		return err
 	})
-	for _, name := range training {
+	for _, name := range recordFiles {
 		at := filepath.Join(saved.Settings.RunDir, name)
 		switch info, serr := os.Stat(at); {
 		case errors.Is(serr, fs.ErrNotExist):

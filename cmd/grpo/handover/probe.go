@@ -89,8 +89,8 @@ func (s *source) policyProbe(ctx context.Context, b kernels.Backend) (*probe, er
 	return w, nil
 }
 
-// again is the same probe of another model.
-func (s *source) again(ctx context.Context, p *model.Policy, want *probe) (got *probe, err error) {
+// repeatProbe is the same probe of another model.
+func (s *source) repeatProbe(ctx context.Context, p *model.Policy, want *probe) (got *probe, err error) {
 	got = &probe{prompts: want.prompts, sequences: want.sequences, spoken: want.spoken}
 	if got.scores, err = p.Score(ctx, want.sequences, 1); err != nil {
 		return nil, err

@@ -17,23 +17,23 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// writing is a model that is being written.
-type writing struct {
+// modelWriting is a model that is being written.
+type modelWriting struct {
 	*source
 	merged    string // directory of the merged model
 	kind, dir string // type of the weights, and the folder to write to
 }
 
-// written is a model that was written.
-type written struct {
-	writing
+// writtenModel is a model that was written.
+type writtenModel struct {
+	modelWriting
 	file  string // the GGUF file, "" for a directory
 	bytes int64
 	notes []string
 }
 
-func (w writing) write(ctx context.Context, format string) (*written, error) {
-	done := &written{writing: w}
+func (w modelWriting) write(ctx context.Context, format string) (*writtenModel, error) {
+	done := &writtenModel{modelWriting: w}
 	if format == formatGGUF {
 		return done, done.asGGUF(ctx)
 	}
@@ -41,7 +41,7 @@ func (w writing) write(ctx context.Context, format string) (*written, error) {
 }
 
 // asGGUF writes a GGUF file, and a Modelfile for Ollama.
-func (w *written) asGGUF(ctx context.Context) error {
+func (w *writtenModel) asGGUF(ctx context.Context) error {
 	kind, err := gguf.ParseType(w.kind)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ var dtypes = map[string]struct {
 }{"bf16": {kernels.EncodedBF16, "bfloat16"}, "f16": {kernels.EncodedF16, "float16"}}
 
 // asDirectory writes a Hugging Face directory.
-func (w *written) asDirectory(ctx context.Context) (err error) {
+func (w *writtenModel) asDirectory(ctx context.Context) (err error) {
 	set, err := tensorfile.OpenModel(w.merged)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
-			return write(&sizing{tensorfile.Until(ctx, to), &w.bytes})
+			return write(&sizeCounter{tensorfile.Until(ctx, to), &w.bytes})
 		}
 		sources = append(sources, s)
 	}
@@ -104,20 +104,20 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 	return tensorfile.CopyRest(w.merged, w.dir)
 }
 
-// sizing adds up the size of what is written.
-type sizing struct {
+// sizeCounter adds up the size of what is written.
+type sizeCounter struct {
 	io.Writer
 	sum *int64
 }
 
-func (s *sizing) Write(b []byte) (int, error) {
+func (s *sizeCounter) Write(b []byte) (int, error) {
 	n, err := s.Writer.Write(b)
 	*s.sum += int64(n)
 	return n, err
 }
 
 // config copies config.json with the new type of the weights, unless the computation depends on the old type.
-func (w *written) config(was kernels.Encoding, dtype string) error {
+func (w *writtenModel) config(was kernels.Encoding, dtype string) error {
 	c, err := model.ReadConfig(w.merged)
 	if err != nil {
 		return err
@@ -186,14 +186,14 @@ func converted(t tensorfile.Tensor, to kernels.Encoding) tensorfile.Source {
 }
 
 // probe opens the written model, and makes the same probe of it.
-func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*probe, error) {
+func (w *writtenModel) probe(ctx context.Context, b kernels.Backend, want *probe) (*probe, error) {
 	o := model.Options{Precision: model.F32, Cache: model.F32}
 	if w.file == "" {
 		p, err := model.OpenContext(ctx, b, w.dir, false, o)
 		if err != nil {
 			return nil, err
 		}
-		return w.again(ctx, p, want)
+		return w.repeatProbe(ctx, p, want)
 	}
 	f, err := gguf.Open(filepath.Join(w.dir, w.file))
 	if err != nil {
@@ -207,11 +207,11 @@ func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*p
 	if err != nil {
 		return nil, err
 	}
-	return w.again(ctx, p, want)
+	return w.repeatProbe(ctx, p, want)
 }
 
 // checkWords checks that the file decodes the policy's answers as the tokenizer does.
-func (w *written) checkWords(f *gguf.File, want *probe) error {
+func (w *writtenModel) checkWords(f *gguf.File, want *probe) error {
 	for _, a := range want.answers {
 		text, err := f.Text(a)
 		if err == nil && text != w.tok.Decode(a, false) {
@@ -225,7 +225,7 @@ func (w *written) checkWords(f *gguf.File, want *probe) error {
 }
 
 // lines report what was written, by its final path.
-func (w *written) lines(out string) []string {
+func (w *writtenModel) lines(out string) []string {
 	name, mib := filepath.Join(out, w.file), float64(w.bytes)/(1<<20)
 	all := []string{fmt.Sprintf("%s: %.1f MiB of weights in %s", name, mib, w.kind)}
 	if w.file != "" {

@@ -34,7 +34,7 @@ func TestAModelStaysAsPublished(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), text, 0o644))
 
-	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), "safetensors")
+	_, err = modelWriting{merged: from, dir: to, kind: "f16"}.write(t.Context(), "safetensors")
 	require.NoError(t, err)
 	c, err := model.ReadConfig(to)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestWritingStops(t *testing.T) {
 	for _, format := range []string{formatSafetensors, formatGGUF} {
 		dir := t.TempDir()
 		golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
-		_, err := writing{source: &source{name: "x"}, merged: golden, dir: dir, kind: "f16"}.write(ctx, format)
+		_, err := modelWriting{source: &source{name: "x"}, merged: golden, dir: dir, kind: "f16"}.write(ctx, format)
 		require.ErrorIs(t, err, context.Canceled)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	config, err := os.ReadFile(filepath.Join(golden, "config.json"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), config, 0o644))
-	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), formatSafetensors)
+	_, err = modelWriting{merged: from, dir: to, kind: "f16"}.write(t.Context(), formatSafetensors)
 	require.NoError(t, err)
 	written, err := tensorfile.OpenModel(to)
 	require.NoError(t, err)

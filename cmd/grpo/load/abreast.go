@@ -16,22 +16,22 @@ type Abreast struct {
 	All  []float64 `json:"all"`  // share of the round, first request to last token, in which all clients' completions were sampled
 }
 
-// drawn is the first or the last token of a completion.
-type drawn struct {
+// tokenEvent is the first or the last token of a completion.
+type tokenEvent struct {
 	at   time.Time
 	more int // 1 at the first, -1 at the last
 }
 
 // abreast returns the most completions sampled at a time, and the share of the round in which all clients' were.
 func (all answers) abreast(clients int) (most int, share float64) {
-	begin, moments := all[0].asked, make([]drawn, 0, 2*len(all))
+	begin, moments := all[0].asked, make([]tokenEvent, 0, 2*len(all))
 	for _, a := range all {
 		if a.asked.Before(begin) {
 			begin = a.asked
 		}
-		moments = append(moments, drawn{a.came[0], 1}, drawn{a.came[len(a.came)-1], -1})
+		moments = append(moments, tokenEvent{a.came[0], 1}, tokenEvent{a.came[len(a.came)-1], -1})
 	}
-	slices.SortFunc(moments, func(a, b drawn) int {
+	slices.SortFunc(moments, func(a, b tokenEvent) int {
 		if a.at.Equal(b.at) {
 			return a.more - b.more // an end comes before a beginning at the same time
 		}

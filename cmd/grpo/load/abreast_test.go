@@ -11,17 +11,17 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 )
 
-// span is an answer whose request, first and last token came at these milliseconds.
-func span(asked, from, to int) answer {
-	return answer{asked: at(asked), came: []time.Time{at(from), at(to)}}
+// answerBetween is an answer whose request, first and last token came at these milliseconds.
+func answerBetween(asked, from, to int) answer {
+	return answer{asked: millis(asked), came: []time.Time{millis(from), millis(to)}}
 }
 
 // The sweep over events gives the same result as looking at each millisecond.
 func TestAbreast(t *testing.T) {
-	most, share := answers{span(0, 10, 60), span(0, 40, 100)}.abreast(2)
+	most, share := answers{answerBetween(0, 10, 60), answerBetween(0, 40, 100)}.abreast(2)
 	require.Equal(t, 2, most)
 	require.InDelta(t, 0.2, share, 1e-9)
-	most, share = answers{span(0, 10, 40), span(0, 40, 100)}.abreast(2)
+	most, share = answers{answerBetween(0, 10, 40), answerBetween(0, 40, 100)}.abreast(2)
 	require.Equal(t, 1, most, "one ends when the other begins")
 	require.Zero(t, share)
 
@@ -30,10 +30,10 @@ func TestAbreast(t *testing.T) {
 		var all answers
 		for range 1 + rng.IntN(8) {
 			from := 1 + rng.IntN(30)
-			all = append(all, span(rng.IntN(from), from, from+rng.IntN(30)))
+			all = append(all, answerBetween(rng.IntN(from), from, from+rng.IntN(30)))
 		}
 		clients := 1 + rng.IntN(len(all))
-		begin, end, slow, together := all[0].asked, at(0), 0, 0
+		begin, end, slow, together := all[0].asked, millis(0), 0, 0
 		for _, a := range all {
 			if a.asked.Before(begin) {
 				begin = a.asked
@@ -66,14 +66,14 @@ func TestFewerThanWereAskedFor(t *testing.T) {
 		return func(_ context.Context, q question) (answer, error) { return spans[q.seed%(1<<32)], nil }
 	}
 	r := l.result()
-	require.NoError(t, l.measure(t.Context(), places(span(0, 10, 50), span(0, 10, 50), span(0, 50, 100)), nil, r))
+	require.NoError(t, l.measure(t.Context(), places(answerBetween(0, 10, 50), answerBetween(0, 10, 50), answerBetween(0, 50, 100)), nil, r))
 	require.Equal(t, Abreast{Most: []int{2, 2, 2}, All: []float64{0, 0, 0}}, r.AtOnce)
 	require.Equal(t, "at once: in 3 of 3 rounds the 3 completions were never all drawn at once, but 2 at the most: "+
 		"tokens/s are then of fewer,\n  with the time in them that prompts take; "+
 		"type a larger --completion, or a smaller --batch\n", r.Report().Below)
 
 	r = l.result()
-	require.NoError(t, l.measure(t.Context(), places(span(0, 10, 50), span(0, 20, 60), span(0, 25, 100)), nil, r))
+	require.NoError(t, l.measure(t.Context(), places(answerBetween(0, 10, 50), answerBetween(0, 20, 60), answerBetween(0, 25, 100)), nil, r))
 	require.Equal(t, []int{3, 3, 3}, r.AtOnce.Most)
 	require.Equal(t, "at once: all 3 completions were drawn at once for 25.0 % of the time, and tokens/s are of that\n", r.Report().Below)
 	require.Equal(t, "beside: all 3 completions were drawn at once for 25.0 % of the time, and tokens/s are of the whole\n",

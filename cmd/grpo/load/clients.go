@@ -118,15 +118,15 @@ func (l *Load) clients(ctx context.Context, ask ask, times int, what func(client
 	return all, ctx.Err()
 }
 
-// asker makes requests over HTTP.
-type asker struct {
+// httpAsker makes requests over HTTP.
+type httpAsker struct {
 	load      *Load
 	url, name string
 	client    http.Client
 }
 
 // ask reads a stream, in which each line but the last two is a token. It parses no more, as it shares the machine with the server.
-func (a *asker) ask(ctx context.Context, q question) (got answer, err error) {
+func (a *httpAsker) ask(ctx context.Context, q question) (got answer, err error) {
 	body, err := json.Marshal(map[string]any{"model": a.name, "prompt": q.prompt, "max_tokens": q.tokens, "stream": true, "ignore_eos": true,
 		"temperature": a.load.Temperature, "top_k": a.load.TopK, "seed": int32(q.seed), "stream_options": map[string]bool{"include_usage": true}})
 	if err != nil {

@@ -67,7 +67,7 @@ func (h *host) begin() (err error) {
 	if h.steps, err = bench.NewSteps(h.policy, l.Clients, l.Prompt+l.Completion/2); err != nil {
 		return err
 	}
-	tok, err := words(h.policy.Vocab)
+	tok, err := madeUpTokenizer(h.policy.Vocab)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *host) begin() (err error) {
 
 // serve listens, and samples.
 func (h *host) serve(tok *tokenizer.Tokenizer) error {
-	api := openai.New(only{&openai.Policy{Name: hostName, Base: hostName, MaxLength: h.live.Plan().MaxLength,
+	api := openai.New(singlePolicy{&openai.Policy{Name: hostName, Base: hostName, MaxLength: h.live.Plan().MaxLength,
 		Language: &openai.Language{Tokenizer: tok, Rows: h.policy.Vocab},
 		Submit: func(all []sampler.Request, on []sampler.Listener) (func(), error) {
 			tickets, err := h.live.SubmitAll(all, on)
@@ -139,20 +139,20 @@ func (h *host) decode() (time.Duration, error) {
 	return h.steps.Time()
 }
 
-// only is a host of a single policy.
-type only struct{ *openai.Policy }
+// singlePolicy is a host of a single policy.
+type singlePolicy struct{ *openai.Policy }
 
-func (o only) Policies() []*openai.Policy { return []*openai.Policy{o.Policy} }
+func (o singlePolicy) Policies() []*openai.Policy { return []*openai.Policy{o.Policy} }
 
-func (o only) Find(name string) (*openai.Policy, error) {
+func (o singlePolicy) Find(name string) (*openai.Policy, error) {
 	if name != o.Name {
 		return nil, &serving.NotFound{Name: name, There: []string{o.Name}}
 	}
 	return o.Policy, nil
 }
 
-// words is a tokenizer with made-up tokens, so that every token has a text.
-func words(vocab int) (*tokenizer.Tokenizer, error) {
+// madeUpTokenizer is a tokenizer with made-up tokens, so that every token has a text.
+func madeUpTokenizer(vocab int) (*tokenizer.Tokenizer, error) {
 	dir, err := os.MkdirTemp("", "grpo-words-")
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func words(vocab int) (*tokenizer.Tokenizer, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%q:%d", word(i), i)
+		fmt.Fprintf(&b, "%q:%d", madeUpToken(i), i)
 	}
 	b.WriteString("}}}")
 	file := filepath.Join(dir, "tokenizer.json")
@@ -175,8 +175,8 @@ func words(vocab int) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(file)
 }
 
-// word is a byte in the alphabet of byte-level tokenizers, or four letters after a space.
-func word(i int) string {
+// madeUpToken is a byte in the alphabet of byte-level tokenizers, or four letters after a space.
+func madeUpToken(i int) string {
 	if i < 256 {
 		return alphabet[i]
 	}

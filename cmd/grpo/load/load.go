@@ -86,7 +86,7 @@ func (l *Load) Run(ctx context.Context) (*Result, error) {
 	if l.URL != "" {
 		r := l.result()
 		r.Backend = l.URL
-		return r, l.measure(ctx, (&asker{load: l, url: l.URL, name: l.Name}).ask, nil, r)
+		return r, l.measure(ctx, (&httpAsker{load: l, url: l.URL, name: l.Name}).ask, nil, r)
 	}
 	h, err := l.open()
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Load) Run(ctx context.Context) (*Result, error) {
 	defer h.close()
 	r := l.result()
 	r.Backend = h.backend.Name()
-	return r, l.measure(ctx, (&asker{load: l, url: h.url, name: hostName}).ask, h, r)
+	return r, l.measure(ctx, (&httpAsker{load: l, url: h.url, name: hostName}).ask, h, r)
 }
 
 // measure alternates between the ways to ask, so that each is compared with the machine's speed at that time, and then

@@ -15,18 +15,19 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/device"
 )
 
-// at is a moment of a test, in milliseconds.
-func at(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+// millis is a moment of a test, in milliseconds.
+func millis(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 
 // Decoding rates count tokens while all answers are being drawn, total rates from the first request to the last token.
 func TestRates(t *testing.T) {
 	all := answers{
-		{asked: at(0), came: []time.Time{at(100), at(200), at(300), at(400)}},
-		{asked: at(50), came: []time.Time{at(250), at(350), at(450)}},
+		{asked: millis(0), came: []time.Time{millis(100), millis(200), millis(300), millis(400)}},
+		{asked: millis(50), came: []time.Time{millis(250), millis(350), millis(450)}},
 	}
 	require.InEpsilon(t, 3/0.150, all.rate(), 1e-9, "300, 350 and 400 are after 250")
 	require.InEpsilon(t, 7/0.450, all.whole(), 1e-9)
-	require.InEpsilon(t, 2/0.5, answers{{asked: at(0), came: []time.Time{at(100)}}, {asked: at(0), came: []time.Time{at(500)}}}.rate(), 1e-9)
+	require.InEpsilon(t, 2/0.5, answers{{asked: millis(0), came: []time.Time{millis(100)}},
+		{asked: millis(0), came: []time.Time{millis(500)}}}.rate(), 1e-9)
 	require.Equal(t, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, all.firsts())
 	l := latencies(all.firsts(), append(all.gaps(), 7*time.Second))
 	require.Equal(t, Latencies{Answers: 2, First: 200, First99: 200, Between: 100, Between99: 7000, BetweenMax: 7000}, *l)
@@ -86,7 +87,7 @@ func TestOurOwnServer(t *testing.T) {
 	_, err = l.Run(t.Context())
 	require.ErrorContains(t, err, "4096 positions")
 
-	tok, err := words(700)
+	tok, err := madeUpTokenizer(700)
 	require.NoError(t, err)
 	require.Equal(t, 700, tok.VocabSize())
 	require.Equal(t, "A awaa\n", tok.Decode([]int32{'A', 572, '\n'}, false))

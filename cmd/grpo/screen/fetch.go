@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 )
 
-// between is the interval of lines about a download, without a terminal.
-const between = 5 * time.Second
+// lineInterval is the interval of lines about a download, without a terminal.
+const lineInterval = 5 * time.Second
 
 // fetching shows the progress of downloads, one file after the other.
 type fetching struct {
@@ -39,7 +39,7 @@ func (f *fetching) show(p hub.Progress) {
 			_ = f.bar.Finish()
 		}
 	}
-	if now := f.now(); p.Done == p.Total || f.bar == nil && now.Sub(f.spoke) >= between {
+	if now := f.now(); p.Done == p.Total || f.bar == nil && now.Sub(f.spoke) >= lineInterval {
 		f.spoke = now
 		fmt.Fprintln(f.errs, f.line(p, now))
 	}
@@ -47,7 +47,7 @@ func (f *fetching) show(p hub.Progress) {
 
 func (f *fetching) begin(p hub.Progress) {
 	f.file, f.first, f.bar, f.began, f.spoke = p.File, p.Done, nil, f.now(), f.now()
-	if columns, can := draws(f.errs); can {
+	if columns, can := drawingWidth(f.errs); can {
 		f.bar = newBar(f.errs, p.Total, 75, progressbar.OptionSetDescription(label(p, columns/3)),
 			progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	}
@@ -78,7 +78,7 @@ func (f *fetching) line(p hub.Progress, now time.Time) string {
 		rate := float64(p.Done-f.first) / seconds
 		text += fmt.Sprintf(", %s/s", size(int64(rate)))
 		if left := float64(p.Total - p.Done); left > 0 {
-			text += fmt.Sprintf(", %s left", span(left/rate))
+			text += fmt.Sprintf(", %s left", formatDuration(left/rate))
 		}
 	}
 	return text
@@ -98,7 +98,7 @@ func size(bytes int64) string {
 
 // Reading returns a function that shows the progress of reading a data set, if there is a terminal.
 func Reading(errs io.Writer) func(done, total int64) {
-	if _, can := draws(errs); !can {
+	if _, can := drawingWidth(errs); !can {
 		return nil
 	}
 	var bar *progressbar.ProgressBar
@@ -113,7 +113,7 @@ func Reading(errs io.Writer) func(done, total int64) {
 
 // Building returns a function that shows the progress of a build, if there is a terminal.
 func Building(errs io.Writer) func(done, total int) {
-	if _, can := draws(errs); !can {
+	if _, can := drawingWidth(errs); !can {
 		return func(int, int) {}
 	}
 	var bar *progressbar.ProgressBar

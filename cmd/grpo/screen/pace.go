@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// recent is how many steps, and evaluations, the remaining time is estimated from.
-const recent = 15
+// paceWindow is how many steps, and evaluations, the remaining time is estimated from.
+const paceWindow = 15
 
 // pace estimates the remaining time of a run.
 type pace struct {
@@ -53,8 +53,8 @@ func median(all []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// with appends, and drops the oldest beyond recent.
-func with(all []float64, seconds float64) []float64 {
+// appendRecent appends, and drops the oldest beyond recent.
+func appendRecent(all []float64, seconds float64) []float64 {
 	all = append(all, seconds)
-	return all[max(0, len(all)-recent):]
+	return all[max(0, len(all)-paceWindow):]
 }

@@ -41,7 +41,7 @@ var _ grpo.Watcher = (*Screen)(nil)
 
 // New shows results on out and progress on errs.
 func New(out, errs io.Writer, quiet, json bool) *Screen {
-	_, terminal := draws(errs)
+	_, terminal := drawingWidth(errs)
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
 }
 
@@ -110,7 +110,7 @@ func (s *Screen) End() {
 func (s *Screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 	s.End()
 	s.step, s.rewards = m.Step, append(s.rewards, m.MeanReward)
-	s.pace.steps = with(s.pace.steps, cmp.Or(s.pace.lap(time.Now()), t.Total))
+	s.pace.steps = appendRecent(s.pace.steps, cmp.Or(s.pace.lap(time.Now()), t.Total))
 	if s.json {
 		s.Line(struct {
 			grpo.Metrics
@@ -131,9 +131,9 @@ func (s *Screen) summary(m grpo.Metrics, t grpo.Timing, columns int) string {
 	parts := m.Parts(t)
 	parts[0] = "step " + s.of(m.Step)
 	if left, known := s.pace.left(m.Step); known && m.Step < s.pace.limit {
-		parts[0] += " · " + span(left) + " left"
+		parts[0] += " · " + formatDuration(left) + " left"
 	}
-	text := flow(parts, columns)
+	text := wrapParts(parts, columns)
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	const least, most = 4, 24
 	if room := columns - utf8.RuneCountInString(last) - 2; room >= least {
@@ -151,7 +151,7 @@ func (s *Screen) advise(advice []grpo.Advice) {
 // Evaluated prints an evaluation.
 func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 	s.End()
-	s.pace.evals = with(s.pace.evals, s.pace.lap(time.Now()))
+	s.pace.evals = appendRecent(s.pace.evals, s.pace.lap(time.Now()))
 	switch {
 	case s.json:
 		s.Line(struct {

@@ -60,7 +60,7 @@ func TestWordsAreCutAtTheirEnds(t *testing.T) {
 		}
 	}
 	for columns := range 70 {
-		got := fitting(text, columns)
+		got := cutAtWord(text, columns)
 		require.LessOrEqual(t, len(got), columns)
 		require.True(t, strings.HasPrefix(text+" ", got+" ") || got == "", got)
 	}
@@ -84,7 +84,7 @@ func TestTimeLeft(t *testing.T) {
 	require.False(t, known)
 	for seconds, want := range map[float64]string{25.4: "25 s", 89: "89 s", 600: "10 min", 6000: "1 h 40 min", 190000: "2 d 4 h",
 		1e11: "1157407 d 9 h"} {
-		require.Equal(t, want, span(seconds))
+		require.Equal(t, want, formatDuration(seconds))
 	}
 }
 

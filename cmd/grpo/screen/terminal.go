@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// usual is the width if it is unknown, as of a pipe, a file, and some terminals.
-const usual = 80
+// defaultWidth is the width if it is unknown, as of a pipe, a file, and some terminals.
+const defaultWidth = 80
 
 // Width is the width of w in characters, and whether it is a terminal. Ask each time, as windows can be resized.
 func Width(w io.Writer) (columns int, terminal bool) {
@@ -31,16 +31,16 @@ func Size(w io.Writer) (columns, rows int, terminal bool) {
 	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return usual, 0, false
+		return defaultWidth, 0, false
 	}
 	if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 		return columns, rows, true
 	}
-	return usual, 0, true
+	return defaultWidth, 0, true
 }
 
-// draws is the width of w, and whether lines can be redrawn there; a dumb terminal, such as in an editor, cannot.
-func draws(w io.Writer) (columns int, can bool) {
+// drawingWidth is the width of w, and whether lines can be redrawn there; a dumb terminal, such as in an editor, cannot.
+func drawingWidth(w io.Writer) (columns int, can bool) {
 	columns, terminal := Width(w)
 	return columns, terminal && os.Getenv("TERM") != "dumb"
 }
@@ -63,15 +63,15 @@ func Tell(w io.Writer, line string) {
 	fmt.Fprintln(w, line)
 }
 
-// flow joins parts to lines of that width, breaking only between parts. Lines after the first are indented.
-func flow(parts []string, columns int) string { return join(parts, columns, "  ") }
+// wrapParts joins parts to lines of that width, breaking only between parts. Lines after the first are indented.
+func wrapParts(parts []string, columns int) string { return join(parts, columns, "  ") }
 
 // wrap wraps a text in the same way.
 func wrap(text string, columns int) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	var words []string
 	for i, w := range strings.Split(text[len(indent):], " ") {
-		if i > 0 && unit.MatchString(w) && endsInDigit(words[len(words)-1]) {
+		if i > 0 && unitPattern.MatchString(w) && endsInDigit(words[len(words)-1]) {
 			words[len(words)-1] += " " + w
 		} else {
 			words = append(words, w)
@@ -80,8 +80,8 @@ func wrap(text string, columns int) string {
 	return indent + join(words, columns-len(indent), " ")
 }
 
-// unit matches units that must stay with their number, such as MB, s or %.
-var unit = regexp.MustCompile(`^([kMGT]i?B|s|min|h|d|M|%)[,;:.)]*$`)
+// unitPattern matches units that must stay with their number, such as MB, s or %.
+var unitPattern = regexp.MustCompile(`^([kMGT]i?B|s|min|h|d|M|%)[,;:.)]*$`)
 
 func endsInDigit(word string) bool {
 	return word != "" && word[len(word)-1] >= '0' && word[len(word)-1] <= '9'
@@ -109,8 +109,8 @@ func join(parts []string, columns int, between string) string {
 	return b.String()
 }
 
-// fitting is the beginning of a text that fits, ending at a word: part of a number would be another number.
-func fitting(text string, columns int) string {
+// cutAtWord is the beginning of a text that fits, ending at a word: part of a number would be another number.
+func cutAtWord(text string, columns int) string {
 	runes := []rune(text)
 	if len(runes) <= columns {
 		return text
@@ -123,14 +123,14 @@ func fitting(text string, columns int) string {
 	return ""
 }
 
-// oneLine keeps a bar on one line, however narrow the window becomes.
-type oneLine struct{ io.Writer }
+// oneLineWriter keeps a bar on one line, however narrow the window becomes.
+type oneLineWriter struct{ io.Writer }
 
-func (o oneLine) Write(p []byte) (int, error) {
+func (o oneLineWriter) Write(p []byte) (int, error) {
 	columns, _ := Width(o.Writer)
 	text := string(p)
 	start := len(text) - len(strings.TrimLeft(text, "\r"))
-	if _, err := io.WriteString(o.Writer, text[:start]+fitting(text[start:], columns-1)); err != nil {
+	if _, err := io.WriteString(o.Writer, text[:start]+cutAtWord(text[start:], columns-1)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -140,14 +140,14 @@ func (o oneLine) Write(p []byte) (int, error) {
 func newBar(w io.Writer, units int64, beside int, options ...progressbar.Option) *progressbar.ProgressBar {
 	columns, _ := Width(w)
 	return progressbar.NewOptions64(units, append([]progressbar.Option{
-		progressbar.OptionSetWriter(oneLine{w}), progressbar.OptionSetWidth(min(30, max(5, columns-beside))),
+		progressbar.OptionSetWriter(oneLineWriter{w}), progressbar.OptionSetWidth(min(30, max(5, columns-beside))),
 		progressbar.OptionUseANSICodes(true), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100 * time.Millisecond),
 	}, options...)...)
 }
 
-// span formats a duration with one or two units.
-func span(seconds float64) string {
+// formatDuration formats a duration with one or two units.
+func formatDuration(seconds float64) string {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	whole := int64(seconds)
 	switch {

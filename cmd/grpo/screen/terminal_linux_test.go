@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 )
 
-// pseudo is a pseudo-terminal with a number of columns; drawn is its output so far.
-func pseudo(t *testing.T) (end *os.File, resize func(columns int), drawn func() string) {
+// openPseudoTerminal is a pseudo-terminal with a number of columns; drawn is its output so far.
+func openPseudoTerminal(t *testing.T) (end *os.File, resize func(columns int), drawn func() string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // On a terminal that cannot overwrite a line, every line stays.
 func TestADumbTerminal(t *testing.T) {
 	t.Setenv("TERM", "dumb")
-	end, resize, drawn := pseudo(t)
+	end, resize, drawn := openPseudoTerminal(t)
 	resize(80)
 	s := New(end, end, false, false)
 	s.Begun("a new run")
@@ -64,13 +64,13 @@ func TestADumbTerminal(t *testing.T) {
 	require.Equal(t, "a new run\r\n", drawn())
 }
 
-var control = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+var escapeSequence = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
 // The progress line stays on one line, also if the window shrinks or does not report its width.
 func TestNothingWraps(t *testing.T) {
 	var at []*window
 	for _, widths := range [][]int{{120, 120}, {80, 80}, {80, 60}, {60, 40}, {40, 20}, {0, 0}} {
-		at = append(at, begun(t, widths))
+		at = append(at, newWindow(t, widths))
 	}
 	for i := range 8 {
 		for _, w := range at {
@@ -93,9 +93,9 @@ type window struct {
 	show     func(hub.Progress)
 }
 
-func begun(t *testing.T, widths []int) *window {
+func newWindow(t *testing.T, widths []int) *window {
 	w := &window{widths: widths}
-	w.terminal, w.resize, w.drawn = pseudo(t)
+	w.terminal, w.resize, w.drawn = openPseudoTerminal(t)
 	w.resize(widths[0])
 	w.screen = New(w.terminal, w.terminal, false, false)
 	w.screen.Expect(8, 60, 10)
@@ -119,13 +119,13 @@ func (w *window) wrapsNothing(t *testing.T) {
 	w.screen.End()
 	text := w.drawn()
 	require.True(t, strings.Contains(text, "sample"), text)
-	frames := regexp.MustCompile(`[\r\n]+`).Split(control.ReplaceAllString(text, ""), -1)
+	frames := regexp.MustCompile(`[\r\n]+`).Split(escapeSequence.ReplaceAllString(text, ""), -1)
 	require.Greater(t, len(frames), 8)
 	narrower := slices.Index(frames, "=====")
-	most := cmp.Or(w.widths[0], usual)
+	most := cmp.Or(w.widths[0], defaultWidth)
 	for i, frame := range frames {
 		if i > narrower {
-			most = cmp.Or(w.widths[1], usual)
+			most = cmp.Or(w.widths[1], defaultWidth)
 		}
 		if strings.Contains(frame, "7.0 GB,") { // the line that stays
 			continue
@@ -137,7 +137,7 @@ func (w *window) wrapsNothing(t *testing.T) {
 // Control characters are escaped on a terminal, and unchanged in a pipe.
 func TestWhatOthersWroteOnATerminal(t *testing.T) {
 	const text = "a\x1b[2Jb\tc\n"
-	end, _, drawn := pseudo(t)
+	end, _, drawn := openPseudoTerminal(t)
 	require.Equal(t, "a␛[2Jb\tc\n", Shown(end)(text))
 	require.Equal(t, text, Shown(new(bytes.Buffer))(text))
 	drawn()

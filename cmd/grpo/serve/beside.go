@@ -39,27 +39,27 @@ type Beside struct {
 
 	base  serving.NamedDir
 	name  string // of the trained policy
-	fresh chan trained
+	fresh chan trainedPolicy
 	step  atomic.Int64 // of the served policy
 }
 
-// trained is the policy after a step.
-type trained struct {
+// trainedPolicy is the policy after a step.
+type trainedPolicy struct {
 	step    int
 	adapter *lora.Adapter
 }
 
-// drain is how long requests in progress may take when the training ends.
-const drain = 2 * time.Second
+// drainTimeout is how long requests in progress may take when the training ends.
+const drainTimeout = 2 * time.Second
 
 // Listen opens the address of the setting serve, if there is one, before anything is loaded. A dry run closes it again at once.
 func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
 	if cfg.Serve == "" {
 		return nil, nil
 	}
-	b = &Beside{stderr: stderr, fresh: make(chan trained, 1)}
+	b = &Beside{stderr: stderr, fresh: make(chan trainedPolicy, 1)}
 	f := &b.flags
-	f.listen, f.keys, f.level, f.door.Drain = cfg.Serve, cfg.ServeKeys, slog.LevelError, drain
+	f.listen, f.keys, f.level, f.door.Drain = cfg.Serve, cfg.ServeKeys, slog.LevelError, drainTimeout
 	f.speech = serving.Speech{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
 	if b.local, err = loopback.Is(cfg.Serve); err != nil {
 		return nil, badinput.Errorf("serve: %w", err)
@@ -95,17 +95,17 @@ func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.
 		return grpo.Open(ctx, cfg, backend, w, options...)
 	}
 	b.backend = backend
-	b.trainer, err = grpo.Open(ctx, cfg, backend, watched{w, b}, append(options, grpo.WithTurn(&b.turn))...)
+	b.trainer, err = grpo.Open(ctx, cfg, backend, servedWatcher{w, b}, append(options, grpo.WithTurn(&b.turn))...)
 	return b.trainer, err
 }
 
-// watched is the watcher of a run that is served.
-type watched struct {
+// servedWatcher is the watcher of a run that is served.
+type servedWatcher struct {
 	grpo.Watcher
 	beside *Beside
 }
 
-func (w watched) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) {
+func (w servedWatcher) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) {
 	w.Watcher.StepDone(m, t, a)
 	if err := w.beside.offer(m.Step); err != nil {
 		w.Warn(fmt.Sprintf("step %d is not served: %v", m.Step, err))
@@ -124,7 +124,7 @@ func (b *Beside) offer(step int) error {
 	case <-b.fresh:
 	default:
 	}
-	b.fresh <- trained{step, a}
+	b.fresh <- trainedPolicy{step, a}
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (b *Beside) open() (*serving.Host, error) {
 }
 
 // serve serves a policy under the run's name.
-func (b *Beside) serve(host *serving.Host, now trained) (freed <-chan struct{}, err error) {
+func (b *Beside) serve(host *serving.Host, now trainedPolicy) (freed <-chan struct{}, err error) {
 	if freed, err = host.Publish(b.name, b.base.Name, now.adapter); err == nil {
 		b.step.Store(int64(now.step))
 	}

@@ -16,6 +16,6 @@ func TestTheAddressToOpen(t *testing.T) {
 	} {
 		at, err := net.ResolveTCPAddr("tcp", text)
 		require.NoError(t, err)
-		require.Equal(t, want, opened(at))
+		require.Equal(t, want, browserURL(at))
 	}
 }

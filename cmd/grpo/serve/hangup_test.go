@@ -33,7 +33,7 @@ func TestHangups(t *testing.T) {
 	f.gate.Keys, err = gate.ReadKeys(file)
 	require.NoError(t, err)
 	lines := make(chan string, 1)
-	deaf := f.hearHangups(t.Context(), slog.New(slog.NewTextHandler(sent(lines), nil)))
+	deaf := f.hearHangups(t.Context(), slog.New(slog.NewTextHandler(lineChannel(lines), nil)))
 	defer deaf()
 	require.True(t, RereadsKeys.Load())
 
@@ -72,7 +72,7 @@ func TestAHangupBesideATraining(t *testing.T) {
 	beside, err := Listen(cfg, false, io.Discard)
 	require.NoError(t, err)
 	defer beside.Close()
-	tr, err := beside.Open(t.Context(), cfg, b, quiet{}, grpo.WithGrader(reward.GraderFunc(vowels)))
+	tr, err := beside.Open(t.Context(), cfg, b, silentWatcher{}, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
 	require.NoError(t, beside.With(t.Context(), func() error {
 		bob, line, err := gate.NewKey("bob")

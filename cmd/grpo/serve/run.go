@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// recorded is a run whose policy is served. A nil recorded is none.
-type recorded struct {
+// servedRun is a run whose policy is served. A nil recorded is none.
+type servedRun struct {
 	name  string // of the policy
 	dir   string // as given: of the run, or of a checkpoint, which is served without updates
 	base  serving.NamedDir
@@ -29,8 +29,8 @@ type recorded struct {
 	saved *grpo.Saved // the served one
 }
 
-// betweenLooks is the interval of checks for a newer checkpoint.
-var betweenLooks = 2 * time.Second
+// checkpointPoll is the interval of checks for a newer checkpoint.
+var checkpointPoll = 2 * time.Second
 
 // openRun finds the last checkpoint of the run, and takes its prompt settings.
 func (f *flags) openRun() error {
@@ -38,7 +38,7 @@ func (f *flags) openRun() error {
 	if err != nil {
 		return err
 	}
-	r := &recorded{name: named.Name, dir: named.Dir, every: betweenLooks}
+	r := &servedRun{name: named.Name, dir: named.Dir, every: checkpointPoll}
 	r.seen = r.list()
 	if r.saved, err = open(r.dir); err != nil {
 		return err
@@ -56,7 +56,7 @@ func open(dir string) (*grpo.Saved, error) {
 	return grpo.OpenSaved(dir, -1, screen.New(io.Discard, os.Stderr, true, false))
 }
 
-func (r *recorded) settings() *configs.Config {
+func (r *servedRun) settings() *configs.Config {
 	if r == nil {
 		return nil
 	}
@@ -64,10 +64,10 @@ func (r *recorded) settings() *configs.Config {
 }
 
 // full reports whether the run trained all weights.
-func (r *recorded) full() bool { return r.saved.Settings.Train == "full" }
+func (r *servedRun) full() bool { return r.saved.Settings.Train == "full" }
 
 // serve adds the model and the policy to what is served.
-func (r *recorded) serve(o *serving.Options) {
+func (r *servedRun) serve(o *serving.Options) {
 	o.Models = []serving.NamedDir{r.base}
 	policy := serving.NamedDir{Name: r.name, Dir: r.saved.Trained()}
 	if r.full() {
@@ -78,7 +78,7 @@ func (r *recorded) serve(o *serving.Options) {
 }
 
 // page are the options of the page at /.
-func (r *recorded) page(keys bool) page.Options {
+func (r *servedRun) page(keys bool) page.Options {
 	o := page.Options{Keys: keys}
 	if r == nil {
 		return o
@@ -97,10 +97,10 @@ func (r *recorded) page(keys bool) page.Options {
 
 // follows reports whether newer checkpoints replace the served one: not if a checkpoint was named, and not for fully trained
 // models, which would have to be in memory twice.
-func (r *recorded) follows() bool { return r.whole() && !r.full() }
+func (r *servedRun) follows() bool { return r.whole() && !r.full() }
 
 // whole reports whether a run was named, and not a checkpoint.
-func (r *recorded) whole() bool {
+func (r *servedRun) whole() bool {
 	run, err1 := filepath.Abs(r.saved.Settings.RunDir)
 	dir, err2 := filepath.Abs(r.dir)
 	return err1 == nil && err2 == nil && run == dir
@@ -108,7 +108,7 @@ func (r *recorded) whole() bool {
 
 // follow serves newer checkpoints as they appear; for fully trained models it only logs them. The channel is closed when it has
 // ended, after ctx.
-func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Logger) <-chan struct{} {
+func (r *servedRun) follow(ctx context.Context, host *serving.Host, log *slog.Logger) <-chan struct{} {
 	ended := make(chan struct{})
 	if r == nil || !r.whole() {
 		close(ended)
@@ -147,7 +147,7 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 }
 
 // list names the existing checkpoints. They appear complete, by a rename.
-func (r *recorded) list() (names string) {
+func (r *servedRun) list() (names string) {
 	entries, _ := os.ReadDir(filepath.Join(r.dir, "checkpoints"))
 	for _, e := range entries {
 		names += e.Name() + "\n"
@@ -156,7 +156,7 @@ func (r *recorded) list() (names string) {
 }
 
 // renew serves the last checkpoint.
-func (r *recorded) renew(host *serving.Host, log *slog.Logger) error {
+func (r *servedRun) renew(host *serving.Host, log *slog.Logger) error {
 	newer, err := open(r.dir)
 	if err != nil || newer.Dir == r.saved.Dir {
 		return err

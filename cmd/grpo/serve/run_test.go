@@ -41,23 +41,23 @@ func train(t *testing.T, dir string, words ...string) {
 	beside, err := Listen(cfg, false, io.Discard)
 	require.NoError(t, err)
 	defer beside.Close()
-	tr, err := beside.Open(t.Context(), cfg, b, quiet{}, grpo.WithGrader(reward.GraderFunc(vowels)))
+	tr, err := beside.Open(t.Context(), cfg, b, silentWatcher{}, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
 	require.NoError(t, beside.With(t.Context(), func() error { return tr.Run(t.Context()) }))
 	require.NoError(t, tr.Close())
 	require.NoError(t, b.Close())
 }
 
-// quiet is a watcher that prints nothing.
-type quiet struct{}
+// silentWatcher is a watcher that prints nothing.
+type silentWatcher struct{}
 
-func (quiet) Begun(string)                                      {}
-func (quiet) Phase(string, int)                                 {}
-func (quiet) Advance(int, int)                                  {}
-func (quiet) StepDone(grpo.Metrics, grpo.Timing, []grpo.Advice) {}
-func (quiet) Evaluated(grpo.Evaluation, []grpo.Advice)          {}
-func (quiet) Saved(string)                                      {}
-func (quiet) Warn(string)                                       {}
+func (silentWatcher) Begun(string)                                      {}
+func (silentWatcher) Phase(string, int)                                 {}
+func (silentWatcher) Advance(int, int)                                  {}
+func (silentWatcher) StepDone(grpo.Metrics, grpo.Timing, []grpo.Advice) {}
+func (silentWatcher) Evaluated(grpo.Evaluation, []grpo.Advice)          {}
+func (silentWatcher) Saved(string)                                      {}
+func (silentWatcher) Warn(string)                                       {}
 
 // fetched is the body of a response.
 func fetched(t *testing.T, url string) string {
@@ -70,8 +70,8 @@ func fetched(t *testing.T, url string) string {
 	return string(text)
 }
 
-// drawn is what the page reads of an answer.
-type drawn struct {
+// completionAnswer is what the page reads of an answer.
+type completionAnswer struct {
 	Prompt  []int32 `json:"prompt_token_ids"`
 	Choices []struct {
 		Tokens   []int32 `json:"token_ids"`
@@ -82,7 +82,7 @@ type drawn struct {
 	}
 }
 
-func asks(t *testing.T, url, body string) (d drawn) {
+func complete(t *testing.T, url, body string) (d completionAnswer) {
 	text, err := post(t, url, body)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal([]byte(text), &d))
@@ -96,9 +96,9 @@ const question = `{"model":%q,"seed":3,"max_tokens":12,"logprobs":true,"return_t
 // A run is served by its directory, and followed: later requests get the newer checkpoint. What the page computes, how far training moved
 // a token, agrees with the log-probabilities of the draw, to the bit.
 func TestServeARun(t *testing.T) {
-	looks := betweenLooks
-	betweenLooks = 10 * time.Millisecond
-	t.Cleanup(func() { betweenLooks = looks })
+	looks := checkpointPoll
+	checkpointPoll = 10 * time.Millisecond
+	t.Cleanup(func() { checkpointPoll = looks })
 	dir := filepath.Join(t.TempDir(), "first")
 	train(t, dir, "max_steps=1")
 	url, said, _ := serve(t, "--run", dir, "--max-sequences", "2", "--max-context", "256")
@@ -109,13 +109,13 @@ func TestServeARun(t *testing.T) {
 	require.Contains(t, fetched(t, url+"/report"), "grpo run")
 	require.Contains(t, fetched(t, url+"/"), "/page/page.js")
 
-	one := asks(t, url+"/v1/chat/completions", fmt.Sprintf(question, "first"))
+	one := complete(t, url+"/v1/chat/completions", fmt.Sprintf(question, "first"))
 	ids := one.Choices[0].Tokens
 	require.NotEmpty(t, ids)
 	whole, err := json.Marshal(append(one.Prompt, ids...))
 	require.NoError(t, err)
 	score := func(model string) []*float32 {
-		d := asks(t, url+"/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":%s,"max_tokens":0,"echo":true,"logprobs":0}`, model, whole))
+		d := complete(t, url+"/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":%s,"max_tokens":0,"echo":true,"logprobs":0}`, model, whole))
 		return d.Choices[0].LogProbs.Tokens[len(one.Prompt):]
 	}
 	own, other := score("first"), score("tiny")
@@ -131,7 +131,7 @@ func TestServeARun(t *testing.T) {
 	require.NoError(t, err)
 	var streamed []int32
 	for line := range strings.SplitSeq(stream, "\n\n") {
-		var d drawn
+		var d completionAnswer
 		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &d) == nil && len(d.Choices) > 0 {
 			require.True(t, len(d.Prompt) == 0 || len(streamed) == 0)
 			streamed = append(streamed, d.Choices[0].Tokens...)
@@ -206,13 +206,13 @@ func TestAWholeModelIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "checkpoints", "step_000001")
 	require.NoError(t, os.MkdirAll(at, 0o700))
-	r := &recorded{name: "run", dir: dir, every: time.Millisecond, saved: &grpo.Saved{Dir: at,
+	r := &servedRun{name: "run", dir: dir, every: time.Millisecond, saved: &grpo.Saved{Dir: at,
 		Settings: &configs.Config{Train: "full", RunDir: dir}}}
 	r.seen = r.list()
 	require.False(t, r.follows())
 	ctx, stop := context.WithCancel(t.Context())
 	lines := make(chan string, 1)
-	ended := r.follow(ctx, nil, slog.New(slog.NewTextHandler(sent(lines), nil)))
+	ended := r.follow(ctx, nil, slog.New(slog.NewTextHandler(lineChannel(lines), nil)))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "checkpoints", "step_000002"), 0o700))
 	require.Contains(t, <-lines, "start the server again to serve it")
 	stop()
@@ -244,10 +244,10 @@ func TestACheckpointThatCameMeanwhile(t *testing.T) {
 	require.NoError(t, errors.Join(host.Close(), o.Backend.Close()))
 }
 
-// sent is a writer that sends lines to a channel.
-type sent chan<- string
+// lineChannel is a writer that sends lines to a channel.
+type lineChannel chan<- string
 
-func (s sent) Write(p []byte) (int, error) {
+func (s lineChannel) Write(p []byte) (int, error) {
 	s <- string(p)
 	return len(p), nil
 }

@@ -40,8 +40,8 @@ type Machine func(run *configs.Config) (kernels.Backend, model.Options, error)
 // flags are the flags of the verb.
 type flags struct {
 	models, adapters []string
-	runs             []string  // NAME=DIR, at most one
-	recorded         *recorded // that run; nil: none
+	runs             []string   // NAME=DIR, at most one
+	recorded         *servedRun // that run; nil: none
 	store            string
 	sessions         string           // file with the configuration of sessions
 	base             *configs.Config  // its content
@@ -225,7 +225,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinker
 	mux := http.NewServeMux()
 	api := openai.New(openai.Of(host, f.speech), openai.Options{
 		MaxN:    f.maxN,
-		Beside:  f.beside(),
+		Beside:  f.extraRoutes(),
 		Methods: func(r *http.Request) []string { return refusal.Methods(mux, r, "/") },
 		From:    gate.KeyName,
 		Watch: func(s openai.Served) {
@@ -238,7 +238,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinker
 	mux.Handle("/v1/models", api) // or the mux would redirect DELETE of it to /v1/models/
 	adapters.New(host, adapters.Options{
 		Dir:     f.loadable,
-		Barred:  f.barred(),
+		Barred:  f.adminOnly(),
 		Changed: func(loaded int) { g.Metrics.Adapters(loaded) },
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	}).Register(mux)
@@ -283,8 +283,8 @@ func (f *flags) owner() func(*http.Request) string {
 	return func(r *http.Request) string { return gate.KeyName(r.Context()) }
 }
 
-// barred refuses requests whose key may not load and unload adapters; nil: no keys are needed.
-func (f *flags) barred() func(*http.Request) error {
+// adminOnly refuses requests whose key may not load and unload adapters; nil: no keys are needed.
+func (f *flags) adminOnly() func(*http.Request) error {
 	if f.gate.Keys == nil {
 		return nil
 	}

@@ -35,19 +35,19 @@ func machine(*configs.Config) (kernels.Backend, model.Options, error) {
 	return b, model.Options{}, err
 }
 
-// text is the output of a verb, readable while it is written.
-type text struct {
+// syncBuffer is the output of a verb, readable while it is written.
+type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (t *text) Write(p []byte) (int, error) {
+func (t *syncBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.b.Write(p)
 }
 
-func (t *text) String() string {
+func (t *syncBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.b.String()
@@ -56,9 +56,9 @@ func (t *text) String() string {
 var address = regexp.MustCompile(`(?m)^grpo: serving .* on (http\S+)/v1$`)
 
 // serve runs the verb until the test stops it, and requires an orderly end.
-func serve(t *testing.T, args ...string) (url string, said *text, stop func()) {
+func serve(t *testing.T, args ...string) (url string, said *syncBuffer, stop func()) {
 	t.Helper()
-	said = &text{}
+	said = &syncBuffer{}
 	cmd := Command(machine)
 	cmd.SetArgs(append([]string{"--listen", "127.0.0.1:0", "--max-sequences", "8"}, args...))
 	cmd.SetErr(said)

@@ -43,7 +43,7 @@ func (f *flags) checkSessions() (err error) {
 		return badinput.Errorf("--sessions needs a store; type --store DIR, too")
 	}
 	source := configs.Source{File: f.sessions}
-	if presets := configs.Presets(); allOf(strings.Split(f.sessions, ","), presets) {
+	if presets := configs.Presets(); containsAll(strings.Split(f.sessions, ","), presets) {
 		source = configs.Source{Preset: f.sessions}
 	} else if _, err := os.Stat(f.sessions); errors.Is(err, fs.ErrNotExist) {
 		return badinput.Errorf("--sessions: %q is neither a preset nor a file; type the path of a file, or one of %s", f.sessions,
@@ -55,12 +55,12 @@ func (f *flags) checkSessions() (err error) {
 	return nil
 }
 
-func allOf(words, known []string) bool {
+func containsAll(words, known []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(known, word) })
 }
 
-// beside are the routes besides OpenAI's.
-func (f *flags) beside() []string {
+// extraRoutes are the routes besides OpenAI's.
+func (f *flags) extraRoutes() []string {
 	calls := []string{"POST /v1/load_lora_adapter", "POST /v1/unload_lora_adapter", "DELETE /v1/models/NAME"}
 	if f.base != nil {
 		calls = append(calls, "POST /v1/sessions", "those of a session below /v1/sessions/ID")

@@ -48,7 +48,7 @@ func TestMistakesAboutAStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.NoError(t, os.Remove(filepath.Join(dir, "runs")))
-	require.NoError(t, (&flags{store: dir}).checkSessions(), "it is made again")
+	require.NoError(t, (&flags{store: dir}).checkSessions(), "a removed folder is made again")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs"), nil, 0o600))
 	err = (&flags{store: dir}).checkSessions()
 	require.ErrorContains(t, err, "nothing can be written in "+filepath.Join(dir, "runs")+" (not a directory); make it writable")

@@ -45,8 +45,8 @@ type Alike struct {
 	same    bool
 }
 
-// mostWorst is how many problems a card lists.
-const mostWorst = 20
+// mostListed is how many problems a card lists.
+const mostListed = 20
 
 // contamination searches the data of --against, or of the run's training, for the problems of the suite.
 func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, error) {
@@ -55,7 +55,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	look := func(a Against, others []data.Problem) {
 		a.Problems = len(others)
 		c.Against = append(c.Against, a)
-		found = append(found, alike(a.Source, others, e.Evaluator.HeldOut())...)
+		found = append(found, similarQuestions(a.Source, others, e.Evaluator.HeldOut())...)
 	}
 	switch against := p.flags.against; {
 	case slices.Equal(against, []string{"none"}):
@@ -91,7 +91,7 @@ func (f *Flags) checkAgainst(ctx context.Context) error {
 		}
 		enough := errors.New("a row that asks something")
 		_, err := dataset.Records(ctx, source, dataset.Options{Split: "train"}, func(r dataset.Record) error {
-			if asked(r) != "" {
+			if questionOf(r) != "" {
 				return enough
 			}
 			return nil
@@ -107,7 +107,7 @@ func (f *Flags) checkAgainst(ctx context.Context) error {
 }
 
 func nothingAsked(source string) error {
-	return badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(texts, ", "))
+	return badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(questionColumns, ", "))
 }
 
 // count counts each problem once, by its best match.
@@ -128,7 +128,7 @@ func (c *Contamination) count(found []Alike) {
 		} else {
 			c.Near++
 		}
-		if len(c.Worst) < mostWorst {
+		if len(c.Worst) < mostListed {
 			c.Worst = append(c.Worst, a)
 		}
 	}
@@ -143,8 +143,8 @@ func open(ctx context.Context, source, split string) (a Against, problems []data
 		return a, problems, err
 	}
 	origin, err := dataset.Records(ctx, source, dataset.Options{Split: split}, func(r dataset.Record) error {
-		if text := asked(r); text != "" {
-			problems = append(problems, data.Problem{ID: called(r), Statement: text})
+		if text := questionOf(r); text != "" {
+			problems = append(problems, data.Problem{ID: nameOf(r), Statement: text})
 		}
 		return nil
 	})
@@ -157,18 +157,18 @@ func open(ctx context.Context, source, split string) (a Against, problems []data
 
 // texts are the columns with questions, and names those with IDs.
 var (
-	texts = []string{"prompt", "question", "problem", "question_content", "text", "instruction", "content"}
-	names = []string{"id", "task_id", "question_id"}
+	questionColumns = []string{"prompt", "question", "problem", "question_content", "text", "instruction", "content"}
+	idColumns       = []string{"id", "task_id", "question_id"}
 )
 
-// asked is the question of a row: a text, or the messages of a conversation that are not the assistant's.
-func asked(r dataset.Record) (text string) {
-	for _, column := range texts {
+// questionOf is the question of a row: a text, or the messages of a conversation that are not the assistant's.
+func questionOf(r dataset.Record) (text string) {
+	for _, column := range questionColumns {
 		if json.Unmarshal(r.Cells[column], &text) == nil && strings.TrimSpace(text) != "" {
 			return text
 		}
 	}
-	for _, column := range append([]string{"messages"}, texts...) {
+	for _, column := range append([]string{"messages"}, questionColumns...) {
 		var messages []struct{ Role, Content string }
 		if json.Unmarshal(r.Cells[column], &messages) != nil {
 			continue
@@ -184,8 +184,8 @@ func asked(r dataset.Record) (text string) {
 	return ""
 }
 
-func called(r dataset.Record) (name string) {
-	for _, column := range names {
+func nameOf(r dataset.Record) (name string) {
+	for _, column := range idColumns {
 		if raw := r.Cells[column]; raw != nil {
 			if json.Unmarshal(raw, &name) != nil {
 				name = string(raw)
@@ -196,8 +196,8 @@ func called(r dataset.Record) (name string) {
 	return r.Where
 }
 
-// alike compares only the questions: the rest of a prompt, and how answers are judged, is the suite's own.
-func alike(source string, others, held []data.Problem) (found []Alike) {
+// similarQuestions compares only the questions: the rest of a prompt, and how answers are judged, is the suite's own.
+func similarQuestions(source string, others, held []data.Problem) (found []Alike) {
 	statements := func(problems []data.Problem) []data.Problem {
 		bare := make([]data.Problem, len(problems))
 		for i := range problems {

@@ -17,7 +17,7 @@ func (c *Card) Markdown() string {
 	line("\n## Settings\n\n| setting | value |\n|---|---|")
 	for _, r := range c.rows() {
 		if r[1] != "" {
-			line("| %s | %s |", r[0], cell(r[1]))
+			line("| %s | %s |", r[0], escapeCell(r[1]))
 		}
 	}
 	line("\nPapers: %s.", c.Papers)
@@ -32,21 +32,21 @@ func (c *Card) Markdown() string {
 			if share < 1 { // less than all is never rounded to 100 %
 				share = min(share, 0.99)
 			}
-			line("| %s | %s | %s | %.2f |", cell(w.Problem), cell(w.Other), cell(w.Source), share)
+			line("| %s | %s | %s | %.2f |", escapeCell(w.Problem), escapeCell(w.Other), escapeCell(w.Source), share)
 		}
 	}
 	line("\n## Prompt\n")
 	if c.Prompt == "" {
 		line("The prompt template is grpo's default for the suite. The first problem, as the model was given it:\n")
 	} else {
-		line("The template:\n\n%s\n\nThe first problem, as the model was given it:\n", block(c.Prompt))
+		line("The template:\n\n%s\n\nThe first problem, as the model was given it:\n", fencedBlock(c.Prompt))
 	}
-	line("%s", block(c.FirstPrompt))
+	line("%s", fencedBlock(c.FirstPrompt))
 	return b.String()
 }
 
-// cell escapes a text for a cell of a table.
-func cell(text string) string {
+// escapeCell escapes a text for a cell of a table.
+func escapeCell(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "|", `\|`), "\n", " ")
 }
 
@@ -120,35 +120,35 @@ func (c *Card) rows() [][2]string {
 	}
 	return [][2]string{
 		{"suite", c.Suite}, {"source", c.Source}, {"SHA-256 of the source", c.SHA256}, {"commit of the source", c.Commit},
-		{"days", dates}, {"difficulty", c.Difficulty}, {"problems", fmt.Sprint(c.Problems)}, {"refused", some(c.Refused)},
-		{"left out, too long", some(c.NoRoom)}, {"less room than max_tokens", some(c.LessRoom)},
+		{"days", dates}, {"difficulty", c.Difficulty}, {"problems", fmt.Sprint(c.Problems)}, {"refused", countOrBlank(c.Refused)},
+		{"left out, too long", countOrBlank(c.NoRoom)}, {"less room than max_tokens", countOrBlank(c.LessRoom)},
 		{"model", c.Model}, {"SHA-256 of the model", c.ModelSHA256}, {"commit of the model", c.ModelCommit}, {"run", c.Run}, {"step", step},
 		{"adapter", c.Adapter}, {"SHA-256 of the adapter", c.AdapterSHA},
 		{"style", c.Style}, {"examples in the prompt", fmt.Sprint(c.Shots)}, {"renderer", c.Renderer}, {"stop", strings.Join(quoted, ", ")},
 		{"samples", fmt.Sprint(c.Samples)}, {"k", fmt.Sprint(c.K)}, {"temperature", fmt.Sprint(c.Temperature)}, {"top_p", fmt.Sprint(c.TopP)},
-		{"top_k", some(c.TopK)}, {"min_p", zeroless(c.MinP)}, {"tokens at most", fmt.Sprint(c.MaxTokens)}, {"seed", fmt.Sprint(c.Seed)},
+		{"top_k", countOrBlank(c.TopK)}, {"min_p", orBlank(c.MinP)}, {"tokens at most", fmt.Sprint(c.MaxTokens)}, {"seed", fmt.Sprint(c.Seed)},
 		{"sandbox", sandbox}, {"processor time of a test", fmt.Sprintf("%v s, unless the problem sets its own", c.TimeLimit)},
 		{"memory of a test", fmt.Sprintf("%d MiB, unless the problem sets its own", c.MemoryLimit)},
 		{"precision", c.Precision}, {"order of sums", c.Order}, {"computed by", c.Backend}, {"grpo", c.Program},
 	}
 }
 
-func some(n int) string {
+func countOrBlank(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
 }
 
-func zeroless(x float64) string {
+func orBlank(x float64) string {
 	if x == 0 {
 		return ""
 	}
 	return fmt.Sprint(x)
 }
 
-// block is a fenced block, with a fence that does not occur in the text.
-func block(text string) string {
+// fencedBlock is a fenced block, with a fence that does not occur in the text.
+func fencedBlock(text string) string {
 	longest := 2
 	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {
 		longest = max(longest, len(run))

@@ -65,21 +65,21 @@ func passes(all []PassAt) iter.Seq[string] {
 	}
 }
 
-// usual are the values of k that papers report.
-var usual = []int{1, 5, 10, 25, 50, 100}
+// reportedK are the values of k that papers report.
+var reportedK = []int{1, 5, 10, 25, 50, 100}
 
-// tried are the results on one problem.
-type tried struct {
+// problemResult are the results on one problem.
+type problemResult struct {
 	about         suite.About
 	greedy        *float64 // nil: the machine failed
 	judged, right int      // of the samples
 }
 
 func results(e *grpo.Evaluation, seed uint64) Results {
-	var all []tried
+	var all []problemResult
 	at := map[string]int{}
 	for _, g := range e.GreedyTry.Groups {
-		t := tried{about: suite.Of(&g.Problem)}
+		t := problemResult{about: suite.Of(&g.Problem)}
 		if s := g.Rollouts[0].Score; s.Excluded != reward.ExcludedInfra {
 			t.greedy = &s.Components.Correct
 		}
@@ -100,17 +100,17 @@ func results(e *grpo.Evaluation, seed uint64) Results {
 		r.SampledTruncated = &share
 		r.PassAt = passAt(all, e.K, seed)
 	}
-	r.Groups = append(grouped(all, "difficulty", func(a suite.About) string { return a.Difficulty }, seed),
-		grouped(all, "month", suite.About.Month, seed)...)
+	r.Groups = append(groupBy(all, "difficulty", func(a suite.About) string { return a.Difficulty }, seed),
+		groupBy(all, "month", suite.About.Month, seed)...)
 	return r
 }
 
-func passAt(all []tried, k int, seed uint64) (out []PassAt) {
+func passAt(all []problemResult, k int, seed uint64) (out []PassAt) {
 	most := 0
 	for _, t := range all {
 		most = max(most, t.judged)
 	}
-	ks := append(slices.Clone(usual), k)
+	ks := append(slices.Clone(reportedK), k)
 	slices.Sort(ks)
 	for _, k := range slices.Compact(ks) {
 		var x []float64
@@ -126,9 +126,9 @@ func passAt(all []tried, k int, seed uint64) (out []PassAt) {
 	return out
 }
 
-// grouped groups the problems by a property, in its natural order: easy before hard, months by time.
-func grouped(all []tried, by string, of func(suite.About) string, seed uint64) (groups []Group) {
-	names := map[string][]tried{}
+// groupBy groups the problems by a property, in its natural order: easy before hard, months by time.
+func groupBy(all []problemResult, by string, of func(suite.About) string, seed uint64) (groups []Group) {
+	names := map[string][]problemResult{}
 	for _, t := range all {
 		if name := of(t.about); name != "" {
 			names[name] = append(names[name], t)

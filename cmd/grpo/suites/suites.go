@@ -46,8 +46,8 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	}
 }
 
-// only are the flags that require --suite.
-var only = []string{"card", "from", "to", "difficulty", "style", "shots", "against", "oracle"}
+// suiteFlags are the flags that require --suite.
+var suiteFlags = []string{"card", "from", "to", "difficulty", "style", "shots", "against", "oracle"}
 
 // Plan is a suite as it is to be evaluated.
 type Plan struct {
@@ -62,7 +62,7 @@ type Plan struct {
 func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []string, there func() error) (*Plan, error) {
 	changed := cmd.Flags().Changed
 	if f.Name == "" {
-		for _, flag := range only {
+		for _, flag := range suiteFlags {
 			if changed(flag) {
 				return nil, badinput.Errorf("--%s needs a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
 			}
@@ -72,7 +72,7 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	if changed("split") {
 		return nil, badinput.Errorf("--split: %s prescribes its own part of the data; leave --split out", f.Name)
 	}
-	for _, key := range overruled {
+	for _, key := range refusedSettings {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, key+"=") }) {
 			return nil, badinput.Errorf("%s: --suite prompts in one turn, and judges by its own tests; leave it out", key)
 		}
@@ -115,8 +115,8 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	return &Plan{Built: built, flags: f, changed: changed, words: words}, nil
 }
 
-// overruled are settings that a suite does not allow.
-var overruled = []string{"env", "heal_template", "mcp", "tools", "conversation_seconds", "openenv_action", "openenv_template",
+// refusedSettings are settings that a suite does not allow.
+var refusedSettings = []string{"env", "heal_template", "mcp", "tools", "conversation_seconds", "openenv_action", "openenv_template",
 	"reward", "reward_weights", "reward_file", "reward_python", "judge_url", "judge_model", "judge_prompt", "judge_score", "judge_budget",
 	"judge_slots", "judge_timeout", "blocklist", "reject_blocklisted"}
 

@@ -211,20 +211,20 @@ func TestContamination(t *testing.T) {
 	require.Len(t, problems, 3)
 	require.NotEmpty(t, a.SHA256)
 	c := &Contamination{Against: []Against{{Source: path, Problems: 3}}}
-	c.count(append(alike("other", problems[1:2], held), alike(path, problems, held)...))
+	c.count(append(similarQuestions("other", problems[1:2], held), similarQuestions(path, problems, held)...))
 	require.Equal(t, []int{1, 1, 2}, []int{c.Same, c.Near, len(c.Worst)})
 	require.Equal(t, []string{"a", path + ":1", "b", "7"},
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
 	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
 	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
-	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
+	require.Contains(t, c.String(), "(b is 99 % of 7)", "99.8 % is not rounded to 100 %")
 	c.Worst[0].Problem = "a|b\nc"
 	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one row")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
 	flags := &Flags{against: []string{path}}
-	require.NoError(t, flags.checkAgainst(t.Context()), "the first row with a problem's text")
+	require.NoError(t, flags.checkAgainst(t.Context()), "only rows up to the first with a problem's text are read")
 	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
 	require.NoError(t, err, "an evaluation is not lost")
 	require.Contains(t, c.String(), "contamination: unknown, as "+path+" cannot be read: ")
@@ -238,7 +238,7 @@ func TestStrings(t *testing.T) {
 	p.Options.From = time.Date(2024, 8, 1, 0, 0, 0, 0, time.UTC)
 	p.Options.Difficulty = "hard"
 	require.Equal(t, "LiveCodeBench, code generation, 2024-08-01 to the last, hard", p.String())
-	require.Equal(t, "````\na\n```python\nx\n```\n````", block("a\n```python\nx\n```\n"))
+	require.Equal(t, "````\na\n```python\nx\n```\n````", fencedBlock("a\n```python\nx\n```\n"))
 	var out strings.Builder
 	require.NoError(t, (&Judged{Refused: 1}).Print(&out))
 	require.Contains(t, out.String(), "\n1 problem left out, whose tests fit no known shape\n")

@@ -27,8 +27,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// asked are the flags of the verb.
-type asked struct {
+// evalFlags are the flags of the verb.
+type evalFlags struct {
 	data, split, format  string
 	problems, samples, k int
 	device               string
@@ -36,7 +36,7 @@ type asked struct {
 
 // Checkpoints is the verb sweep-checkpoints.
 func Checkpoints(p Program) *cobra.Command {
-	var a asked
+	var a evalFlags
 	cmd := &cobra.Command{
 		Use:   "sweep-checkpoints RUN [--data SOURCE] [--samples N --k K] [--format csv|markdown|json]",
 		Short: "Evaluate every checkpoint of a run, and mark the best: pass@1, pass@k, best of k",
@@ -69,7 +69,7 @@ problems that chose a checkpoint is optimistic: report its score on others.`,
 	return cmd
 }
 
-func (a *asked) check() error {
+func (a *evalFlags) check() error {
 	if err := compare.CheckFormat(a.format); err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func (a *asked) check() error {
 	return nil
 }
 
-// found is the evaluation of a checkpoint.
-type found struct {
+// result is the evaluation of a checkpoint.
+type result struct {
 	step int
 	dir  string
 	grpo.Evaluation
 }
 
-func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
+func (a *evalFlags) run(cmd *cobra.Command, dir string, p Program) error {
 	defer screen.Unread()()
 	steps, err := grpo.SavedSteps(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
 		return err
 	}
 	defer b.Close()
-	var all []found
+	var all []result
 	for _, step := range steps {
 		f, err := a.one(ctx, dir, step, b, show)
 		if err != nil {
@@ -130,7 +130,7 @@ func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
 }
 
 // alike refuses to compare checkpoints whose held-out problems differ, as the run's data has changed.
-func (a *asked) alike(dir string, steps []int) error {
+func (a *evalFlags) alike(dir string, steps []int) error {
 	if a.data != "" {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (a *asked) alike(dir string, steps []int) error {
 }
 
 // named words the error of missing problems: they are named by the run, relative to its working directory, or by --data.
-func (a *asked) named(err error) error {
+func (a *evalFlags) named(err error) error {
 	switch what, typed := strings.CutPrefix(err.Error(), "test_data "+a.data+": "); {
 	case a.data == "" && errors.Is(err, dataset.ErrAbsent):
 		return badinput.Errorf("%w; start in the directory where the run began, or type --data SOURCE", err)
@@ -164,7 +164,7 @@ func (a *asked) named(err error) error {
 }
 
 // one evaluates a checkpoint.
-func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend, show *screen.Screen) (f found, err error) {
+func (a *evalFlags) one(ctx context.Context, dir string, step int, b kernels.Backend, show *screen.Screen) (f result, err error) {
 	saved, err := grpo.OpenSaved(dir, step, show)
 	if err != nil {
 		return f, err
@@ -179,13 +179,13 @@ func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend
 	if err := configs.CheckEvaluated(len(e.HeldOut()), e.Settings().EvalSamples, "--samples ", "--problems"); err != nil {
 		return f, errors.Join(err, e.Close())
 	}
-	f = found{step: step, dir: saved.Dir}
+	f = result{step: step, dir: saved.Dir}
 	f.Evaluation, err = e.Evaluate(ctx)
 	return f, errors.Join(err, e.Close())
 }
 
 // change changes the run's settings by the flags. As nothing is trained, the embedded problems serve as training problems.
-func (a *asked) change(c *configs.Config) error {
+func (a *evalFlags) change(c *configs.Config) error {
 	if a.data != "" {
 		c.TestData, c.TestSplit, c.EvalProblems = a.data, a.split, 0
 	}
@@ -204,8 +204,8 @@ func (a *asked) change(c *configs.Config) error {
 }
 
 // compared compares two checkpoints: above 0 if f is better.
-func compared(f, other found) int {
-	sampled := func(f found) float64 {
+func compared(f, other result) int {
+	sampled := func(f result) float64 {
 		if f.Sampled == nil {
 			return 0
 		}
@@ -215,7 +215,7 @@ func compared(f, other found) int {
 }
 
 // best is the index of the best checkpoint, the earliest of equal ones, and how sure that is.
-func best(all []found) (at int, says string) {
+func best(all []result) (at int, says string) {
 	alike := 0
 	for i, f := range all {
 		switch c := compared(f, all[at]); {
@@ -235,7 +235,7 @@ func best(all []found) (at int, says string) {
 	return at, fmt.Sprintf("%d checkpoints do best and the same, and the earliest, step %d, is marked", alike, step)
 }
 
-func (a *asked) print(out io.Writer, dir string, all []found) error {
+func (a *evalFlags) print(out io.Writer, dir string, all []result) error {
 	top, says := best(all)
 	if a.format != "" {
 		text, err := a.table(all, top)
@@ -245,7 +245,7 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 		return err
 	}
 	heads := []string{"", "step", "pass@1, greedy"}
-	sampled := slices.ContainsFunc(all, func(f found) bool { return f.Sampled != nil })
+	sampled := slices.ContainsFunc(all, func(f result) bool { return f.Sampled != nil })
 	if sampled {
 		heads = append(heads, "sampled", fmt.Sprintf("pass@%d", all[top].K), fmt.Sprintf("best of %d", all[top].K))
 	}
@@ -274,7 +274,7 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 }
 
 // table is the evaluations as JSON.
-func (a *asked) table(all []found, top int) ([]byte, error) {
+func (a *evalFlags) table(all []result, top int) ([]byte, error) {
 	t := &compare.Table{Header: []string{"step", "problems", "pass@1_greedy", "pass@1_greedy_low", "pass@1_greedy_high", "pass@1_sampled", "k",
 		"pass@k", "best_of_k", "best", "checkpoint"}}
 	for i, f := range all {

@@ -23,18 +23,18 @@ func TestTheBestCheckpoint(t *testing.T) {
 		"all 3 checkpoints do the same, and the earliest, step 3, is marked":      {0.25, 0.25, 0.25},
 		"2 checkpoints do best and the same, and the earliest, step 6, is marked": {0.25, 0.5, 0.5, 0},
 	} {
-		var all []found
+		var all []result
 		for i, g := range greedy {
-			all = append(all, found{step: 3 * (i + 1), Evaluation: grpo.Evaluation{Greedy: g}})
+			all = append(all, result{step: 3 * (i + 1), Evaluation: grpo.Evaluation{Greedy: g}})
 		}
 		at, told := best(all)
 		require.Equal(t, says, told)
 		require.Contains(t, says, "step "+map[int]string{0: "3", 1: "6"}[at])
 	}
-	sampled := func(share float64) found {
-		return found{Evaluation: grpo.Evaluation{Sampled: &grpo.Sampled{PassAt1: share}}}
+	sampled := func(share float64) result {
+		return result{Evaluation: grpo.Evaluation{Sampled: &grpo.Sampled{PassAt1: share}}}
 	}
-	at, _ := best([]found{sampled(0.1), sampled(0.2)})
+	at, _ := best([]result{sampled(0.1), sampled(0.2)})
 	require.Equal(t, 1, at)
 }
 
@@ -43,7 +43,7 @@ func TestHowManyProblemsAreAsked(t *testing.T) {
 	for problems, want := range map[int]int{-1: 5, 0: 0, 3: 3} {
 		cfg, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"eval_problems=5"}})
 		require.NoError(t, err)
-		require.NoError(t, (&asked{problems: problems, samples: -1}).change(cfg))
+		require.NoError(t, (&evalFlags{problems: problems, samples: -1}).change(cfg))
 		require.Equal(t, want, cfg.EvalProblems)
 	}
 }
@@ -58,19 +58,19 @@ func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
-	require.NoError(t, (&asked{}).alike(dir, []int{1, 2}))
-	require.ErrorContains(t, (&asked{}).alike(dir, []int{1, 2, 3}), "step 3 was made with other held-out problems (two) than step 1 (one)")
-	require.NoError(t, (&asked{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
+	require.NoError(t, (&evalFlags{}).alike(dir, []int{1, 2}))
+	require.ErrorContains(t, (&evalFlags{}).alike(dir, []int{1, 2, 3}), "step 3 was made with other held-out problems (two) than step 1 (one)")
+	require.NoError(t, (&evalFlags{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
 }
 
 // A run's path to its problems is relative to where the run began; from elsewhere, the error says what to type.
 func TestProblemsThatAreNotThere(t *testing.T) {
 	none := badinput.Errorf("test_data some.jsonl: %w in /here", dataset.ErrAbsent)
-	require.EqualError(t, (&asked{}).named(none),
+	require.EqualError(t, (&evalFlags{}).named(none),
 		"test_data some.jsonl: no such file in /here; start in the directory where the run began, or type --data SOURCE")
-	require.EqualError(t, (&asked{data: "some.jsonl"}).named(none), "--data some.jsonl: no such file in /here")
-	require.True(t, badinput.Is((&asked{}).named(none)) && badinput.Is((&asked{data: "some.jsonl"}).named(none)))
-	require.ErrorIs(t, (&asked{}).named(os.ErrClosed), os.ErrClosed)
+	require.EqualError(t, (&evalFlags{data: "some.jsonl"}).named(none), "--data some.jsonl: no such file in /here")
+	require.True(t, badinput.Is((&evalFlags{}).named(none)) && badinput.Is((&evalFlags{data: "some.jsonl"}).named(none)))
+	require.ErrorIs(t, (&evalFlags{}).named(os.ErrClosed), os.ErrClosed)
 }
 
 // However many rungs are requested, each is at a step of its own.

@@ -17,17 +17,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// children makes each run in a child process.
-type children struct {
+// childRuns makes each run in a child process.
+type childRuns struct {
 	journal *sweep.Journal
 	share   []string // settings of runs that run in parallel
 }
 
-// patience is how long an interrupted run may take to save its state.
-const patience = 10 * time.Minute
+// saveTimeout is how long an interrupted run may take to save its state.
+const saveTimeout = 10 * time.Minute
 
 // run makes or resumes a run. If this process is killed, the child is too. An interruption is forwarded, and the child waited for.
-func (c children) run(ctx context.Context, e sweep.Entry, words []string) error {
+func (c childRuns) run(ctx context.Context, e sweep.Entry, words []string) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 		}
 	}
 	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Stderr, cmd.SysProcAttr = log, apart()
+	cmd.Stderr, cmd.SysProcAttr = log, childAttributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = saveTimeout
 	// The kernel kills a child when the thread that started it ends, so keep that thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -68,16 +68,16 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 func why(log *os.File, from int64, err error) error {
 	said := reason(log, from, err)
 	if learning.Told(said) {
-		return lost(said)
+		return brokenPolicyError(said)
 	}
 	return errors.New(said)
 }
 
-// lost is the error of a run that broke its policy.
-type lost string
+// brokenPolicyError is the error of a run that broke its policy.
+type brokenPolicyError string
 
-func (l lost) Error() string { return string(l) }
-func (l lost) Unwrap() error { return sweep.ErrLost }
+func (l brokenPolicyError) Error() string { return string(l) }
+func (l brokenPolicyError) Unwrap() error { return sweep.ErrLost }
 
 // reason is why a process ended: it was killed, or the last line of its output.
 func reason(log *os.File, from int64, err error) string {

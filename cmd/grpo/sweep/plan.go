@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// mostWeighed is for how many runs the memory is planned; others are similar.
-const mostWeighed = 16
+// mostPlanned is for how many runs the memory is planned; others are similar.
+const mostPlanned = 16
 
 // describe prints the plan, and returns the settings for runs in parallel. A sweep that does not fit is refused.
 func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, all []*configs.Config, open bench.Opener) ([]string, error) {
@@ -28,7 +28,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	if f.atOnce > cores {
 		return nil, badinput.Errorf("--at-once %d: this machine has %s; type --at-once %d", f.atOnce, plural.Of(cores, "core"), cores)
 	}
-	bytes, room, known, err := weigh(ctx, all, open)
+	bytes, room, known, err := planMemory(ctx, all, open)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	}
 	fmt.Fprintln(out)
 	for i, e := range j.Runs {
-		if i == mostWeighed {
+		if i == mostPlanned {
 			fmt.Fprintf(out, "  and %d more\n", len(j.Runs)-i)
 			break
 		}
@@ -78,15 +78,15 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	return share, nil
 }
 
-// weigh returns the memory of the largest run, and what is free.
-func weigh(ctx context.Context, all []*configs.Config, open bench.Opener) (bytes int, room memory.Room, known bool, err error) {
+// planMemory returns the memory of the largest run, and what is free.
+func planMemory(ctx context.Context, all []*configs.Config, open bench.Opener) (bytes int, room memory.Room, known bool, err error) {
 	b, err := open(all[0].Device, all[0].Threads)
 	if err != nil {
 		return 0, room, false, err
 	}
 	defer b.Close()
 	room, known = b.Free()
-	for _, cfg := range all[:min(len(all), mostWeighed)] {
+	for _, cfg := range all[:min(len(all), mostPlanned)] {
 		dir, err := grpo.ModelDir(ctx, cfg.Model)
 		if err != nil {
 			return 0, room, known, err

@@ -113,7 +113,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 		return err
 	}
 	defer j.Close()
-	all, err := settle(j)
+	all, err := resolveSettings(j)
 	if err != nil {
 		return err
 	}
@@ -126,15 +126,15 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	}
 	p.Saves(true)
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
-	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: children{j, share}.run}
+	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: childRuns{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
 			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.Word(f.dir))
-			return errors.Join(p.Stopped(said), unexpected(err))
+			return errors.Join(p.Stopped(said), dropInterruption(err))
 		}
 		return f.unwritten(err)
 	}
-	return f.unwritten(conclude(out, j))
+	return f.unwritten(writeResults(out, j))
 }
 
 // journal opens the journal, in the working directory that the sweep began in.
@@ -168,8 +168,8 @@ func (f *flags) unwritten(err error) error {
 	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))
 }
 
-// unexpected drops the error of an interruption.
-func unexpected(err error) error {
+// dropInterruption drops the error of an interruption.
+func dropInterruption(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -234,8 +234,8 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	return sweep.Rungs(cfg.MaxSteps, f.rungs), nil
 }
 
-// settle resolves the settings of all runs in the sweep, so that errors are found before the first starts.
-func settle(j *sweep.Journal) (all []*configs.Config, err error) {
+// resolveSettings resolves the settings of all runs in the sweep, so that errors are found before the first starts.
+func resolveSettings(j *sweep.Journal) (all []*configs.Config, err error) {
 	base, err := os.CreateTemp("", "grpo-sweep-*.yaml")
 	if err != nil {
 		return nil, err
@@ -270,8 +270,8 @@ func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 // failing reports whether a run failed.
 func failing(e sweep.Entry) bool { return e.State == sweep.Failed }
 
-// conclude writes and prints the results.
-func conclude(out io.Writer, j *sweep.Journal) error {
+// writeResults writes and prints the results.
+func writeResults(out io.Writer, j *sweep.Journal) error {
 	c, table, err := j.Results()
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// meant maps words of other programs to verbs.
-var meant = map[string]string{
+// verbSynonyms maps words of other programs to verbs.
+var verbSynonyms = map[string]string{
 	"show": "watch", "dashboard": "watch", "ui": "watch", "report": "watch", "list": "watch", "logs": "watch",
 	"rollouts": "samples", "completions": "samples", "generate": "sample", "infer": "sample", "test": "eval", "benchmark": "bench",
 	"finetune": "sft", "convert": "export-model", "gguf": "export-model", "diff": "compare", "upload": "publish", "api": "serve",
@@ -30,14 +30,14 @@ func Closest(cmd *cobra.Command, word string) string {
 	if near := settings.Nearest(word, verbs); near != "" {
 		return near
 	}
-	if verb := meant[word]; slices.Contains(verbs, verb) {
+	if verb := verbSynonyms[word]; slices.Contains(verbs, verb) {
 		return verb
 	}
-	return extended(word, verbs)
+	return prefixMatch(word, verbs)
 }
 
-// extended is the known word of which word is a prefix, or the reverse, as in evaluate; at least three letters must agree.
-func extended(word string, known []string) string {
+// prefixMatch is the known word of which word is a prefix, or the reverse, as in evaluate; at least three letters must agree.
+func prefixMatch(word string, known []string) string {
 	for _, k := range known {
 		if len(word) > 2 && len(k) > 2 && (strings.HasPrefix(word, k) || strings.HasPrefix(k, word)) {
 			return k
@@ -58,8 +58,8 @@ func NoVerb(cmd *cobra.Command, word string) error {
 	return badinput.Errorf("%s %q; %s (see '%s --help')", what, word, wanted, path)
 }
 
-// noFlag is the error of an unknown flag, with the one that may be meant.
-func noFlag(cmd *cobra.Command, name string, err error) error {
+// unknownFlag is the error of an unknown flag, with the one that may be meant.
+func unknownFlag(cmd *cobra.Command, name string, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -68,7 +68,7 @@ func noFlag(cmd *cobra.Command, name string, err error) error {
 	})
 	near := settings.Nearest(name, names)
 	if near == "" {
-		near = extended(name, names)
+		near = prefixMatch(name, names)
 	}
 	if near == "" {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())

@@ -20,28 +20,28 @@ import (
 
 // Errors about combinations of flags are only available as text.
 var (
-	notThere  = regexp.MustCompile(`^required flag\(s\) (.+) not set$`)
-	noneThere = regexp.MustCompile(`^at least one of the flags in the group \[(.+)\] is required$`)
-	exclusive = regexp.MustCompile(`^if any flags in the group \[.+\] are set none of the others can be; \[(.+)\] were all set$`)
-	together  = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
+	requiredNotSet    = regexp.MustCompile(`^required flag\(s\) (.+) not set$`)
+	oneRequired       = regexp.MustCompile(`^at least one of the flags in the group \[(.+)\] is required$`)
+	mutuallyExclusive = regexp.MustCompile(`^if any flags in the group \[.+\] are set none of the others can be; \[(.+)\] were all set$`)
+	requiredTogether  = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
 )
 
 // Explain words errors about flags that exclude or require each other.
 func Explain(cmd *cobra.Command, err error) error {
-	if m := notThere.FindStringSubmatch(err.Error()); m != nil {
+	if m := requiredNotSet.FindStringSubmatch(err.Error()); m != nil {
 		names := strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", ")
 		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
 			list(names, "and", "is", "are"), cmd.CommandPath(), typed(cmd, names))
 	}
-	if m := noneThere.FindStringSubmatch(err.Error()); m != nil {
+	if m := oneRequired.FindStringSubmatch(err.Error()); m != nil {
 		names := strings.Fields(m[1])
 		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
 			list(names, "or", "is", "is"), cmd.CommandPath(), typed(cmd, names[:1]))
 	}
-	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+	if m := mutuallyExclusive.FindStringSubmatch(err.Error()); m != nil {
 		return badinput.Errorf("%s not go together; leave one of them out", list(strings.Fields(m[1]), "and", "does", "do"))
 	}
-	if m := together.FindStringSubmatch(err.Error()); m != nil {
+	if m := requiredTogether.FindStringSubmatch(err.Error()); m != nil {
 		missing := strings.Fields(m[2])
 		given := slices.DeleteFunc(strings.Fields(m[1]), func(name string) bool { return slices.Contains(missing, name) })
 		return badinput.Errorf("%s --%s, too; type %s",
@@ -116,7 +116,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 			return badinput.Errorf("--%s: %s", name, instead)
 		}
 	}
-	return noFlag(cmd, name, err)
+	return unknownFlag(cmd, name, err)
 }
 
 // kind is the type of a flag's values, in words.

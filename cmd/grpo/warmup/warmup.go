@@ -107,7 +107,7 @@ func (f *flags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer b.Close()
-	show := &shown{Screen: screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json), out: cmd.OutOrStdout(),
+	show := &stepScreen{Screen: screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json), out: cmd.OutOrStdout(),
 		quiet: f.quiet, json: f.json}
 	if f.quiet {
 		ctx = hub.WithProgress(ctx, nil)
@@ -121,7 +121,7 @@ func (f *flags) run(cmd *cobra.Command, words []string) error {
 	return errors.Join(f.train(ctx, cmd, t, show), t.Close())
 }
 
-func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer, show *shown) error {
+func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer, show *stepScreen) error {
 	out, talk := cmd.OutOrStdout(), !f.quiet && !f.json
 	if talk || f.dryRun {
 		for _, line := range t.Plan() {
@@ -176,18 +176,18 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
 }
 
-// shown is a screen for the steps of a warm-up.
-type shown struct {
+// stepScreen is a screen for the steps of a warm-up.
+type stepScreen struct {
 	*screen.Screen
 	out         io.Writer
 	quiet, json bool
 	last        int
 }
 
-var _ warmup.Watcher = (*shown)(nil)
+var _ warmup.Watcher = (*stepScreen)(nil)
 
 // StepDone prints the step.
-func (s *shown) StepDone(m warmup.Metrics, t warmup.Timing) {
+func (s *stepScreen) StepDone(m warmup.Metrics, t warmup.Timing) {
 	s.End()
 	s.Expect(m.Step, s.last, -1)
 	switch {
@@ -205,7 +205,7 @@ func (s *shown) StepDone(m warmup.Metrics, t warmup.Timing) {
 }
 
 // Evaluated prints an evaluation.
-func (s *shown) Evaluated(h warmup.HeldOut) {
+func (s *stepScreen) Evaluated(h warmup.HeldOut) {
 	s.End()
 	switch {
 	case s.json:

@@ -56,7 +56,7 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 	if b == nil || t.RunDir() == "" {
 		return train()
 	}
-	about := ofTrainer{ctx, t}
+	about := trainerInfo{ctx, t}
 	o := watch.Options{Paths: []string{t.RunDir()}, Later: true, Gentle: true, Statement: about.statement,
 		Samples: browser.Known{Problem: about.problem, Pieces: about.pieces}}
 	if b.local {
@@ -92,24 +92,24 @@ func (b *Beside) Close() {
 	}
 }
 
-// ofTrainer is what a trainer knows of its own run.
-type ofTrainer struct {
+// trainerInfo is what a trainer knows of its own run.
+type trainerInfo struct {
 	ctx context.Context
 	*grpo.Trainer
 }
 
-func (t ofTrainer) statement(_, name string) string {
+func (t trainerInfo) statement(_, name string) string {
 	p, _ := t.Pool().Problem(name)
 	return p.Statement
 }
 
-func (t ofTrainer) problem(_, name string) *browser.Problem {
+func (t trainerInfo) problem(_, name string) *browser.Problem {
 	if p, ok := t.Pool().Problem(name); ok {
-		return shown(t.ctx, &p)
+		return browserProblem(t.ctx, &p)
 	}
 	return nil
 }
 
-func (t ofTrainer) pieces(_ string, tokens []int32) []string {
-	return split(t.Language().Tokenizer, tokens)
+func (t trainerInfo) pieces(_ string, tokens []int32) []string {
+	return tokenTexts(t.Language().Tokenizer, tokens)
 }

@@ -25,16 +25,16 @@ func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return reward.Score{Reward: float64(strings.Count(c.Text, "e")), Verdict: reward.WA}, nil
 }
 
-// looking is a watcher that calls a function after each step.
-type looking struct{ after func(step int) }
+// stepWatcher is a watcher that calls a function after each step.
+type stepWatcher struct{ after func(step int) }
 
-func (looking) Begun(string)                             {}
-func (looking) Phase(string, int)                        {}
-func (looking) Advance(int, int)                         {}
-func (looking) Evaluated(grpo.Evaluation, []grpo.Advice) {}
-func (looking) Saved(string)                             {}
-func (looking) Warn(string)                              {}
-func (l looking) StepDone(m grpo.Metrics, _ grpo.Timing, _ []grpo.Advice) {
+func (stepWatcher) Begun(string)                             {}
+func (stepWatcher) Phase(string, int)                        {}
+func (stepWatcher) Advance(int, int)                         {}
+func (stepWatcher) Evaluated(grpo.Evaluation, []grpo.Advice) {}
+func (stepWatcher) Saved(string)                             {}
+func (stepWatcher) Warn(string)                              {}
+func (l stepWatcher) StepDone(m grpo.Metrics, _ grpo.Timing, _ []grpo.Advice) {
 	if l.after != nil {
 		l.after(m.Step)
 	}
@@ -58,7 +58,7 @@ func train(t *testing.T, after func(b *Beside, step int), words ...string) {
 	beside, err := Listen(cfg, false, io.Discard)
 	require.NoError(t, err)
 	defer beside.Close()
-	look := looking{}
+	look := stepWatcher{}
 	if after != nil {
 		look.after = func(step int) { after(beside, step) }
 	}
@@ -102,7 +102,7 @@ func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 		require.Equal(t, string(alone), string(shown), name)
 	}
 	_, err := http.Get(address)
-	require.Error(t, err, "it ends with the run")
+	require.Error(t, err, "the server ends with the run")
 }
 
 // The printed address can be opened in a browser, also if all addresses are listened on.

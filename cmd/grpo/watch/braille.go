@@ -8,8 +8,8 @@ import (
 // A braille character has two columns of four dots.
 const dotsWide, dotsHigh = 2, 4
 
-// bits are the dots of a character, by column and row.
-var bits = [dotsWide][dotsHigh]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
+// brailleDots are the dots of a character, by column and row.
+var brailleDots = [dotsWide][dotsHigh]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
 // braille draws values as a curve in braille characters, between two ends of a scale. A column is the mean of its values; unknown
 // values leave a gap.
@@ -35,7 +35,7 @@ func braille(values []float64, low, high float64, columns, rows int) []string {
 			from, to = min(y, before+sign(y-before)), max(y, before+sign(y-before))
 		}
 		for at := from; at <= to; at++ {
-			cells[at/dotsHigh][x/dotsWide] |= bits[x%dotsWide][at%dotsHigh]
+			cells[at/dotsHigh][x/dotsWide] |= brailleDots[x%dotsWide][at%dotsHigh]
 		}
 		before = y
 	}
@@ -81,8 +81,8 @@ func squeezed(values []float64, columns int) []float64 {
 	return out
 }
 
-// ends are the least and the greatest known value.
-func ends(values []float64) (low, high float64) {
+// valueRange are the least and the greatest known value.
+func valueRange(values []float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v == v {

@@ -59,11 +59,11 @@ func charts(curves []report.Line, columns int) (lines []string) {
 
 // chart draws a curve with its name, last value and scale.
 func chart(c report.Line, width int) []string {
-	low, high := ends(c.Values)
+	low, high := valueRange(c.Values)
 	if c.Share {
 		low, high = 0, 1
 	}
-	scale := []string{short(high), short(low)}
+	scale := []string{formatShort(high), formatShort(low)}
 	margin := max(len(scale[0]), len(scale[1]))
 	lines := []string{pad(fit(c.Name+" "+c.Last, width), width)}
 	for i, row := range braille(c.Values, low, high, max(width-margin-1, 1), chartRows) {
@@ -79,7 +79,7 @@ func chart(c report.Line, width int) []string {
 	return lines
 }
 
-func short(v float64) string {
+func formatShort(v float64) string {
 	if a := math.Abs(v); a >= 1e5 || a > 0 && a < 1e-3 {
 		return fmt.Sprintf("%.0e", v)
 	}

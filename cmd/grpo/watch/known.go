@@ -15,15 +15,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// known has the problems and tokenizers of runs whose data and model are on this machine, opened on first use.
-type known struct {
+// runSources has the problems and tokenizers of runs whose data and model are on this machine, opened on first use.
+type runSources struct {
 	ctx  context.Context
 	mu   sync.Mutex
-	runs map[string]*knownRun // by directory
+	runs map[string]*runSource // by directory
 }
 
-// knownRun has those of one run; nil if unknown. Opening it only blocks requests about this run.
-type knownRun struct {
+// runSource has those of one run; nil if unknown. Opening it only blocks requests about this run.
+type runSource struct {
 	sync.Mutex
 	problems *sources.Problems
 	words    *tokenizer.Tokenizer
@@ -31,23 +31,23 @@ type knownRun struct {
 	opened, loaded bool
 }
 
-func newKnown(ctx context.Context) *known {
-	return &known{ctx: ctx, runs: map[string]*knownRun{}}
+func newRunSources(ctx context.Context) *runSources {
+	return &runSources{ctx: ctx, runs: map[string]*runSource{}}
 }
 
-func (k *known) of(dir string) *knownRun {
+func (k *runSources) of(dir string) *runSource {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.runs[dir]
 	if r == nil {
-		r = &knownRun{}
+		r = &runSource{}
 		k.runs[dir] = r
 	}
 	return r
 }
 
 // find returns a problem of a run; nil if it is unknown.
-func (k *known) find(dir, problem string) *data.Problem {
+func (k *runSources) find(dir, problem string) *data.Problem {
 	r := k.of(dir)
 	r.Lock()
 	defer r.Unlock()
@@ -61,7 +61,7 @@ func (k *known) find(dir, problem string) *data.Problem {
 }
 
 // statement is the text of a problem of a run; "" if it is unknown.
-func (k *known) statement(dir, problem string) string {
+func (k *runSources) statement(dir, problem string) string {
 	if p := k.find(dir, problem); p != nil {
 		return p.Statement
 	}
@@ -69,27 +69,27 @@ func (k *known) statement(dir, problem string) string {
 }
 
 // problem is a problem with its tests.
-func (k *known) problem(dir, name string) *browser.Problem {
+func (k *runSources) problem(dir, name string) *browser.Problem {
 	if p := k.find(dir, name); p != nil {
-		return shown(k.ctx, p)
+		return browserProblem(k.ctx, p)
 	}
 	return nil
 }
 
-// shown is a problem in the form of the browser.
-func shown(ctx context.Context, p *data.Problem) *browser.Problem {
+// browserProblem is a problem in the form of the browser.
+func browserProblem(ctx context.Context, p *data.Problem) *browser.Problem {
 	out := &browser.Problem{Statement: p.Statement}
 	tests, err := p.Tests(ctx)
 	if err != nil {
 		return out
 	}
 	for _, t := range tests {
-		out.Tests = append(out.Tests, shownTest(p, &t))
+		out.Tests = append(out.Tests, browserTest(p, &t))
 	}
 	return out
 }
 
-func shownTest(p *data.Problem, t *data.Test) browser.Test {
+func browserTest(p *data.Problem, t *data.Test) browser.Test {
 	switch p.Kind {
 	case data.Call:
 		args := make([]string, len(t.Args))
@@ -106,18 +106,18 @@ func shownTest(p *data.Problem, t *data.Test) browser.Test {
 }
 
 // pieces are the texts of tokens, by the tokenizer of the run's model; nil if that is unknown.
-func (k *known) pieces(dir string, tokens []int32) []string {
+func (k *runSources) pieces(dir string, tokens []int32) []string {
 	r := k.of(dir)
 	r.Lock()
 	if !r.loaded {
 		r.words, r.loaded = k.load(dir), true
 	}
 	r.Unlock()
-	return split(r.words, tokens)
+	return tokenTexts(r.words, tokens)
 }
 
-// split returns the text of each token; nil without a tokenizer.
-func split(words *tokenizer.Tokenizer, tokens []int32) []string {
+// tokenTexts returns the text of each token; nil without a tokenizer.
+func tokenTexts(words *tokenizer.Tokenizer, tokens []int32) []string {
 	if words == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func settings(dir string) (*configs.Config, provenance.Parts) {
 }
 
 // open opens the data of a run. If it cannot be read, or has changed, statements are missing from pages, which is no error.
-func (k *known) open(dir string) *sources.Problems {
+func (k *runSources) open(dir string) *sources.Problems {
 	cfg, parts := settings(dir)
 	if cfg == nil {
 		return nil
@@ -172,7 +172,7 @@ func (k *known) open(dir string) *sources.Problems {
 }
 
 // load opens the tokenizer of a run's model, if it is on this machine.
-func (k *known) load(dir string) *tokenizer.Tokenizer {
+func (k *runSources) load(dir string) *tokenizer.Tokenizer {
 	cfg, _ := settings(dir)
 	if cfg == nil {
 		return nil

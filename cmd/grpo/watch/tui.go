@@ -21,13 +21,13 @@ import (
 // a line, or of the screen.
 const (
 	enter, leave = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	home         = "\x1b[H"
-	toEnd        = "\x1b[K"
-	below        = "\x1b[J"
+	cursorHome   = "\x1b[H"
+	clearLine    = "\x1b[K"
+	clearBelow   = "\x1b[J"
 )
 
-// watchHere draws a run in the terminal until ctx ends; or just once, if asked or if there is no terminal.
-func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) error {
+// watchInTerminal draws a run in the terminal until ctx ends; or just once, if asked or if there is no terminal.
+func watchInTerminal(ctx context.Context, out io.Writer, paths []string, once bool) error {
 	s, err := watch.New(watch.Options{Paths: paths})
 	if err != nil {
 		return err
@@ -62,8 +62,8 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 			if err != nil {
 				return err
 			}
-			if drawn := strings.Join(text, toEnd+"\r\n"); drawn != last {
-				fmt.Fprint(out, home, drawn, toEnd, below)
+			if drawn := strings.Join(text, clearLine+"\r\n"); drawn != last {
+				fmt.Fprint(out, cursorHome, drawn, clearLine, clearBelow)
 				last = drawn
 			}
 			version = now

@@ -38,7 +38,7 @@ the terminal: curves, time, advice, and the model's latest completions.
 				return badinput.Errorf("--once draws one picture in the terminal; type --tui --once")
 			}
 			if f.tui {
-				return watchHere(cmd.Context(), cmd.OutOrStdout(), paths, f.once)
+				return watchInTerminal(cmd.Context(), cmd.OutOrStdout(), paths, f.once)
 			}
 			return Serve(cmd.Context(), cmd.OutOrStdout(), f.listen, paths, "")
 		},

@@ -22,12 +22,12 @@ import (
 func TestBraille(t *testing.T) {
 	require.Equal(t, []string{"⡠⠊"}, braille([]float64{0, 1, 2, 3}, 0, 3, 2, 1))
 	require.Equal(t, []string{"⠀⡸", "⡸⠀"}, braille([]float64{0, 3, 4, 7}, 0, 7, 2, 2), "a step up is joined")
-	require.Equal(t, []string{"⠈⠁"}, braille([]float64{math.NaN(), 1, 1, math.NaN()}, 0, 1, 2, 1), "a gap")
-	require.Equal(t, []string{"⠤⠤"}, braille([]float64{5, 5}, 5, 5, 2, 1), "one that never moved, in the middle")
+	require.Equal(t, []string{"⠈⠁"}, braille([]float64{math.NaN(), 1, 1, math.NaN()}, 0, 1, 2, 1), "unknown values leave a gap")
+	require.Equal(t, []string{"⠤⠤"}, braille([]float64{5, 5}, 5, 5, 2, 1), "a constant curve is drawn in the middle")
 	require.Equal(t, []float64{0.5, 2.5}, squeezed([]float64{0, 1, 2, 3}, 2))
 	require.Equal(t, []float64{0, 0.5, 1, 1.5, 2}, squeezed([]float64{0, 1, 2}, 5))
 	require.Equal(t, []float64{7, 7}, squeezed([]float64{7}, 2))
-	low, high := ends([]float64{math.NaN(), 2, -1})
+	low, high := valueRange([]float64{math.NaN(), 2, -1})
 	require.Equal(t, []float64{-1, 2}, []float64{low, high})
 }
 
@@ -49,7 +49,7 @@ func TestAPicture(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	var out bytes.Buffer
-	require.NoError(t, watchHere(t.Context(), &out, []string{dir}, true))
+	require.NoError(t, watchInTerminal(t.Context(), &out, []string{dir}, true))
 	for _, says := range []string{"first · not running · 2 of 3 steps\n", "mean reward 0.700", "right 0.250", "entropy 0.4",
 		"last step 2 s: sampling 50 %, scores 12 %, training 25 %, the rest 12 %\n",
 		"! truncation: 60 % of completions end at max_tokens; try a larger max_tokens\n",
@@ -73,14 +73,14 @@ func TestAPicture(t *testing.T) {
 	require.Equal(t, []string{"the run no longer exists"}, gone)
 	require.NoError(t, os.Rename(dir+"-away", dir))
 
-	err = watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
+	err = watchInTerminal(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
 	require.True(t, badinput.Is(err))
-	err = watchHere(t.Context(), &out, []string{t.TempDir()}, true)
+	err = watchInTerminal(t.Context(), &out, []string{t.TempDir()}, true)
 	require.ErrorContains(t, err, "there is no run yet")
 	second := filepath.Join(t.TempDir(), "second")
 	require.NoError(t, os.CopyFS(second, os.DirFS(dir)))
-	err = watchHere(t.Context(), &out, []string{dir, second}, true)
-	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "which is there")
+	err = watchInTerminal(t.Context(), &out, []string{dir, second}, true)
+	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "the suggested run exists")
 }
 
 // The address of a run's samples is valid whatever the name of the run.
@@ -111,14 +111,14 @@ func TestAProblemIsTheOneOfTheRun(t *testing.T) {
 	require.NoError(t, err)
 	write(filepath.Join(dir, "config.json"), string(text))
 	write(filepath.Join(dir, "manifest.json"), `{"starts":[{"parts":{"data":{"sha256":"`+set.Manifest().SHA256+`"}}}]}`)
-	require.Equal(t, "Print 1.", newKnown(t.Context()).statement(dir, "p"))
+	require.Equal(t, "Print 1.", newRunSources(t.Context()).statement(dir, "p"))
 	write(tasks, `{"id":"p","prompt":"Print 2.","tests":[{"input":"","output":"2"}]}`)
-	require.Empty(t, newKnown(t.Context()).statement(dir, "p"))
+	require.Empty(t, newRunSources(t.Context()).statement(dir, "p"))
 }
 
 // Opening the data of a run, which may take long, does not block requests for another run.
 func TestARunIsOpenedByItself(t *testing.T) {
-	k := newKnown(t.Context())
+	k := newRunSources(t.Context())
 	opening := k.of("one")
 	opening.Lock()
 	defer opening.Unlock()

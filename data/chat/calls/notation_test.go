@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heard are the joined parts that a reader returned.
-type heard struct {
+// joined are the joined parts that a reader returned.
+type joined struct {
 	Thoughts, Content string
 	Calls             [][2]string
 }
 
-func listen(n Notation, thinking bool, pieces ...string) heard {
-	return hear(NewReader(n, thinking), (*Reader).End, pieces...)
+func readAll(n Notation, thinking bool, pieces ...string) joined {
+	return collectParts(NewReader(n, thinking), (*Reader).End, pieces...)
 }
 
-// hear joins the parts that a reader returns for a text, and at its end.
-func hear(r *Reader, end func(*Reader) []Part, pieces ...string) (h heard) {
+// collectParts joins the parts that a reader returns for a text, and at its end.
+func collectParts(r *Reader, end func(*Reader) []Part, pieces ...string) (h joined) {
 	take := func(parts []Part) {
 		for _, p := range parts {
 			h.Thoughts += p.Thoughts
@@ -55,79 +55,79 @@ var notationCases = []struct {
 	notation Notation
 	thinking bool
 	text     string
-	want     heard
+	want     joined
 }{
-	{"content", Notation{}, false, " <think>a <tool_call>\n", heard{Content: " <think>a <tool_call>\n"}},
-	{"one who has thought thinks no more", thinkingLlama, true, "a</think><think>b", heard{Thoughts: "a", Content: "<think>b"}},
-	{"content with tools", Hermes, false, "one\n\ntwo <tool\n", heard{Content: "one\n\ntwo <tool\n"}},
+	{"content", Notation{}, false, " <think>a <tool_call>\n", joined{Content: " <think>a <tool_call>\n"}},
+	{"one who has thought thinks no more", thinkingLlama, true, "a</think><think>b", joined{Thoughts: "a", Content: "<think>b"}},
+	{"content with tools", Hermes, false, "one\n\ntwo <tool\n", joined{Content: "one\n\ntwo <tool\n"}},
 	{"a call", Hermes, false, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, {\"y\": \"}\\\"\"}]}}\n</tool_call>",
-		heard{Calls: calls("f", `{"x": [1, {"y": "}\""}]}`)}},
+		joined{Calls: calls("f", `{"x": [1, {"y": "}\""}]}`)}},
 	{"words and two calls", Hermes, false, "Let me see.\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n<tool_call>\n" +
-		"{\"arguments\":{\"a\":1},\"name\":\"g\"}\n</tool_call>\n", heard{Content: "Let me see.", Calls: calls("f", "{}", "g", `{"a":1}`)}},
-	{"no arguments", Hermes, false, `<tool_call>{"name": "f"}</tool_call>`, heard{Calls: calls("f", "{}")}},
-	{"null", Hermes, false, `<tool_call>{"arguments": null, "name": "f"}</tool_call>`, heard{Calls: calls("f", "{}")}},
+		"{\"arguments\":{\"a\":1},\"name\":\"g\"}\n</tool_call>\n", joined{Content: "Let me see.", Calls: calls("f", "{}", "g", `{"a":1}`)}},
+	{"no arguments", Hermes, false, `<tool_call>{"name": "f"}</tool_call>`, joined{Calls: calls("f", "{}")}},
+	{"null", Hermes, false, `<tool_call>{"arguments": null, "name": "f"}</tool_call>`, joined{Calls: calls("f", "{}")}},
 	{"arguments in a string", Hermes, false, `<tool_call>{"name": "f", "arguments": "{\"a\": 1}", "id": 7}</tool_call> so`,
-		heard{Content: " so", Calls: calls("f", `{"a": 1}`)}},
+		joined{Content: " so", Calls: calls("f", `{"a": 1}`)}},
 	{"a string that holds no arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": "a: 1"}</tool_call>`,
-		heard{Content: `<tool_call>{"name": "f", "arguments": "a: 1"}</tool_call>`}},
-	{"no call", Hermes, false, "a <tool_call>oops</tool_call> b", heard{Content: "a <tool_call>oops</tool_call> b"}},
-	{"no name", Hermes, false, `<tool_call>{"arguments": {}}</tool_call>`, heard{Content: `<tool_call>{"arguments": {}}</tool_call>`}},
+		joined{Content: `<tool_call>{"name": "f", "arguments": "a: 1"}</tool_call>`}},
+	{"no call", Hermes, false, "a <tool_call>oops</tool_call> b", joined{Content: "a <tool_call>oops</tool_call> b"}},
+	{"no name", Hermes, false, `<tool_call>{"arguments": {}}</tool_call>`, joined{Content: `<tool_call>{"arguments": {}}</tool_call>`}},
 	{"a list of arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": [1]}`,
-		heard{Content: `<tool_call>{"name": "f", "arguments": [1]}`}},
-	{"cut before the arguments", Hermes, false, `x <tool_call>{"name": "f", "argum`, heard{Content: `x <tool_call>{"name": "f", "argum`}},
-	{"cut within the arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": {"x": "ab`, heard{Calls: calls("f", `{"x": "ab`)}},
+		joined{Content: `<tool_call>{"name": "f", "arguments": [1]}`}},
+	{"cut before the arguments", Hermes, false, `x <tool_call>{"name": "f", "argum`, joined{Content: `x <tool_call>{"name": "f", "argum`}},
+	{"cut within the arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": {"x": "ab`, joined{Calls: calls("f", `{"x": "ab`)}},
 	{"twice", Hermes, false,
 		`<tool_call>{"name": "f", "arguments": {"x": 1}, "arguments": {}}</tool_call>`,
-		heard{Calls: calls("f", `{"x": 1}`)}},
-	{"no value", Hermes, false, `<tool_call>{"a":"0", "arguments":,`, heard{Content: `<tool_call>{"a":"0", "arguments":,`}},
-	{"thoughts", thinker, false, "<think>\nhm <b>\n\nso\n</think>\n\nyes\n", heard{Thoughts: "hm <b>\n\nso", Content: "yes\n"}},
-	{"empty thoughts", thinker, false, "<think>\n\n</think>\n\nyes", heard{Content: "yes"}},
+		joined{Calls: calls("f", `{"x": 1}`)}},
+	{"no value", Hermes, false, `<tool_call>{"a":"0", "arguments":,`, joined{Content: `<tool_call>{"a":"0", "arguments":,`}},
+	{"thoughts", thinker, false, "<think>\nhm <b>\n\nso\n</think>\n\nyes\n", joined{Thoughts: "hm <b>\n\nso", Content: "yes\n"}},
+	{"empty thoughts", thinker, false, "<think>\n\n</think>\n\nyes", joined{Content: "yes"}},
 	{"thoughts of the prompt", thinker, true, "hm</think>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
-		heard{Thoughts: "hm", Calls: calls("f", "{}")}},
-	{"thoughts without an end", thinker, true, "\nhm\n</thin", heard{Thoughts: "hm\n</thin"}},
-	{"thoughts later", thinker, false, "a <think>b</think>", heard{Content: "a <think>b</think>"}},
-	{"nearly thoughts", thinker, false, "\n<thin", heard{Content: "\n<thin"}},
-	{"llama", Llama, false, `{"name": "f", "parameters": {"x": 1}}`, heard{Calls: calls("f", `{"x": 1}`)}},
+		joined{Thoughts: "hm", Calls: calls("f", "{}")}},
+	{"thoughts without an end", thinker, true, "\nhm\n</thin", joined{Thoughts: "hm\n</thin"}},
+	{"thoughts later", thinker, false, "a <think>b</think>", joined{Content: "a <think>b</think>"}},
+	{"nearly thoughts", thinker, false, "\n<thin", joined{Content: "\n<thin"}},
+	{"llama", Llama, false, `{"name": "f", "parameters": {"x": 1}}`, joined{Calls: calls("f", `{"x": 1}`)}},
 	{"llama twice", Llama, false, `{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"y": {}}}`,
-		heard{Calls: calls("f", "{}", "g", `{"y": {}}`)}},
+		joined{Calls: calls("f", "{}", "g", `{"y": {}}`)}},
 	{"llama with its tag", Llama, false, "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}",
-		heard{Calls: calls("f", "{}")}},
-	{"llama's own code", Llama, false, "<|python_tag|>print(1)", heard{Content: "<|python_tag|>print(1)"}},
-	{"llama talks", Llama, false, "a {\"name\": \"f\"}", heard{Content: "a {\"name\": \"f\"}"}},
-	{"llama writes JSON", Llama, false, `{"city": "Paris", "n": 2}`, heard{Content: `{"city": "Paris", "n": 2}`}},
-	{"llama goes on", Llama, false, `{"name": "f", "parameters": {}} done`, heard{Content: "done", Calls: calls("f", "{}")}},
+		joined{Calls: calls("f", "{}")}},
+	{"llama's own code", Llama, false, "<|python_tag|>print(1)", joined{Content: "<|python_tag|>print(1)"}},
+	{"llama talks", Llama, false, "a {\"name\": \"f\"}", joined{Content: "a {\"name\": \"f\"}"}},
+	{"llama writes JSON", Llama, false, `{"city": "Paris", "n": 2}`, joined{Content: `{"city": "Paris", "n": 2}`}},
+	{"llama goes on", Llama, false, `{"name": "f", "parameters": {}} done`, joined{Content: "done", Calls: calls("f", "{}")}},
 	{"mistral", Mistral, false,
 		"Well.\n[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"x\": [1]}, \"id\": \"abcdefghi\"}, {\"name\":\"g\"}]\nso",
-		heard{Content: "Well.so", Calls: calls("f", `{"x": [1]}`, "g", "{}")}},
-	{"mistral calls nothing", Mistral, false, "[TOOL_CALLS][]", heard{Content: "[TOOL_CALLS][]"}},
-	{"mistral without a list", Mistral, false, `[TOOL_CALLS]{"name": "f", "arguments": {}}`, heard{Calls: calls("f", "{}")}},
-	{"mistral in two lists", Mistral, false, `[TOOL_CALLS][[{"name": "f"}]`, heard{Content: `[TOOL_CALLS][[{"name": "f"}]`}},
-	{"mistral is cut", Mistral, false, `[TOOL_CALLS][{"name": "f", "arguments": {"x": "a`, heard{Calls: calls("f", `{"x": "a`)}},
-	{"mistral goes on", Mistral, false, `[TOOL_CALLS][{"name": "f"} and`, heard{Content: "and", Calls: calls("f", "{}")}},
+		joined{Content: "Well.so", Calls: calls("f", `{"x": [1]}`, "g", "{}")}},
+	{"mistral calls nothing", Mistral, false, "[TOOL_CALLS][]", joined{Content: "[TOOL_CALLS][]"}},
+	{"mistral without a list", Mistral, false, `[TOOL_CALLS]{"name": "f", "arguments": {}}`, joined{Calls: calls("f", "{}")}},
+	{"mistral in two lists", Mistral, false, `[TOOL_CALLS][[{"name": "f"}]`, joined{Content: `[TOOL_CALLS][[{"name": "f"}]`}},
+	{"mistral is cut", Mistral, false, `[TOOL_CALLS][{"name": "f", "arguments": {"x": "a`, joined{Calls: calls("f", `{"x": "a`)}},
+	{"mistral goes on", Mistral, false, `[TOOL_CALLS][{"name": "f"} and`, joined{Content: "and", Calls: calls("f", "{}")}},
 	{"mistral by name", MistralNamed, false, "So.\n[TOOL_CALLS]f[ARGS]{\"x\": [1, \"}\"]}[TOOL_CALLS]g-2[CALL_ID]abc123XYZ[ARGS]{}",
-		heard{Content: "So.", Calls: calls("f", `{"x": [1, "}"]}`, "g-2", "{}")}},
-	{"mistral by name, in a list's notation", Mistral, false, "[TOOL_CALLS] f [ARGS]{}", heard{Content: "[TOOL_CALLS] f [ARGS]{}"}},
-	{"mistral by name with blanks", Mistral, false, "[TOOL_CALLS] f[ARGS] {\"a\":1}\nso", heard{Content: "so", Calls: calls("f", `{"a":1}`)}},
+		joined{Content: "So.", Calls: calls("f", `{"x": [1, "}"]}`, "g-2", "{}")}},
+	{"mistral by name, in a list's notation", Mistral, false, "[TOOL_CALLS] f [ARGS]{}", joined{Content: "[TOOL_CALLS] f [ARGS]{}"}},
+	{"mistral by name with blanks", Mistral, false, "[TOOL_CALLS] f[ARGS] {\"a\":1}\nso", joined{Content: "so", Calls: calls("f", `{"a":1}`)}},
 	{"mistral's list, by those who write names", MistralNamed, false, `[TOOL_CALLS][{"name": "f"}, {"name": "g"}]`,
-		heard{Calls: calls("f", "{}", "g", "{}")}},
-	{"mistral names and is cut", MistralNamed, false, `[TOOL_CALLS]f[ARGS]{"x": "a`, heard{Calls: calls("f", `{"x": "a`)}},
-	{"mistral is cut in a name", MistralNamed, false, `hm [TOOL_CALLS]f[AR`, heard{Content: `hm [TOOL_CALLS]f[AR`}},
-	{"mistral names no arguments", MistralNamed, false, `[TOOL_CALLS]f[ARGS][1]`, heard{Content: `[TOOL_CALLS]f[ARGS][1]`}},
-	{"mistral names nothing", MistralNamed, false, `[TOOL_CALLS][ARGS]{}`, heard{Content: `[TOOL_CALLS][ARGS]{}`}},
+		joined{Calls: calls("f", "{}", "g", "{}")}},
+	{"mistral names and is cut", MistralNamed, false, `[TOOL_CALLS]f[ARGS]{"x": "a`, joined{Calls: calls("f", `{"x": "a`)}},
+	{"mistral is cut in a name", MistralNamed, false, `hm [TOOL_CALLS]f[AR`, joined{Content: `hm [TOOL_CALLS]f[AR`}},
+	{"mistral names no arguments", MistralNamed, false, `[TOOL_CALLS]f[ARGS][1]`, joined{Content: `[TOOL_CALLS]f[ARGS][1]`}},
+	{"mistral names nothing", MistralNamed, false, `[TOOL_CALLS][ARGS]{}`, joined{Content: `[TOOL_CALLS][ARGS]{}`}},
 	{"mistral's arguments in a string", MistralNamed, false, `[TOOL_CALLS]f[ARGS]"{\"a\": 1}" x`,
-		heard{Content: " x", Calls: calls("f", `{"a": 1}`)}},
-	{"mistral talks of a tag", MistralNamed, false, "[TOOL_CALLS]oops, no", heard{Content: "[TOOL_CALLS]oops, no"}},
-	{"llama says nothing", Llama, false, " \n", heard{Content: " \n"}},
+		joined{Content: " x", Calls: calls("f", `{"a": 1}`)}},
+	{"mistral talks of a tag", MistralNamed, false, "[TOOL_CALLS]oops, no", joined{Content: "[TOOL_CALLS]oops, no"}},
+	{"llama says nothing", Llama, false, " \n", joined{Content: " \n"}},
 }
 
 // The parts do not depend on how the text is split.
 func TestNotation(t *testing.T) {
 	for _, c := range notationCases {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, listen(c.notation, c.thinking, c.text), "whole")
-			require.Equal(t, c.want, listen(c.notation, c.thinking, strings.Split(c.text, "")...), "letter by letter")
+			require.Equal(t, c.want, readAll(c.notation, c.thinking, c.text), "whole")
+			require.Equal(t, c.want, readAll(c.notation, c.thinking, strings.Split(c.text, "")...), "letter by letter")
 			for at := range c.text {
-				require.Equal(t, c.want, listen(c.notation, c.thinking, c.text[:at], c.text[at:]), "cut at %d", at)
+				require.Equal(t, c.want, readAll(c.notation, c.thinking, c.text[:at], c.text[at:]), "cut at %d", at)
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func FuzzNotation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
 		for _, n := range []Notation{{}, Hermes, thinker, Llama, thinkingLlama, Mistral, MistralNamed} {
 			at := min(int(cut), len(text))
-			whole := listen(n, false, text)
-			require.Equal(t, whole, listen(n, false, text[:at], text[at:]))
+			whole := readAll(n, false, text)
+			require.Equal(t, whole, readAll(n, false, text[:at], text[at:]))
 			said, err := n.Read(text, false)
 			require.LessOrEqual(t, len(said.Calls), len(whole.Calls))
 			require.True(t, err != nil || len(said.Calls) == len(whole.Calls), "a call is there, or an error")

@@ -17,7 +17,7 @@ func (in *interpreter) attribute(v Value, name string) Value {
 			return found
 		}
 	}
-	return Undefined{one(v) + " has no " + name}
+	return Undefined{kindWithArticle(v) + " has no " + name}
 }
 
 // mustBeDefined fails if v is undefined, since it has no attributes.
@@ -74,7 +74,7 @@ func (in *interpreter) item(v, key Value) Value {
 			return m
 		}
 	}
-	return Undefined{one(v) + " has no " + in.show(key).S}
+	return Undefined{kindWithArticle(v) + " has no " + in.show(key).S}
 }
 
 // find is Get that charges for a long key.
@@ -106,7 +106,7 @@ func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
 		case int:
 			given[i] = &n
 		default:
-			in.fail("a slice: found %s, expected a whole number", one(n))
+			in.fail("a slice: found %s, expected a whole number", kindWithArticle(n))
 		}
 	}
 	switch v := v.(type) {
@@ -123,7 +123,7 @@ func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
 	case Undefined:
 		in.mustBeDefined(v, "a slice")
 	}
-	in.fail("%s has no slices", one(v))
+	in.fail("%s has no slices", kindWithArticle(v))
 	return nil
 }
 

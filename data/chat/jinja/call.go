@@ -2,14 +2,14 @@ package jinja
 
 import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 
-// given are the evaluated arguments of a call.
-type given struct {
+// arguments are the evaluated arguments of a call.
+type arguments struct {
 	list  []Value // positional
 	names []string
 	named []Value
 }
 
-func (in *interpreter) given(a syntax.Arguments) (g given) {
+func (in *interpreter) given(a syntax.Arguments) (g arguments) {
 	n := len(a.List) - len(a.Names)
 	for i, e := range a.List {
 		if v := in.eval(e); i < n {
@@ -22,7 +22,7 @@ func (in *interpreter) given(a syntax.Arguments) (g given) {
 }
 
 // get returns an argument by its position or name.
-func (g *given) get(place int, name string) (Value, bool) {
+func (g *arguments) get(place int, name string) (Value, bool) {
 	if place >= 0 && place < len(g.list) {
 		return g.list[place], true
 	}
@@ -35,7 +35,7 @@ func (g *given) get(place int, name string) (Value, bool) {
 }
 
 // only refuses arguments other than those in names, which lists the parameters of the function in order.
-func (g *given) only(in *interpreter, of string, names ...string) {
+func (g *arguments) only(in *interpreter, of string, names ...string) {
 	if len(g.list) > len(names) {
 		in.fail("%s: found %d arguments, expected %d at most", of, len(g.list), len(names))
 	}
@@ -51,7 +51,7 @@ func (g *given) only(in *interpreter, of string, names ...string) {
 }
 
 // text, int and flag read an optional argument.
-func (g *given) text(in *interpreter, place int, name, otherwise string) Text {
+func (g *arguments) text(in *interpreter, place int, name, otherwise string) Text {
 	v, ok := g.get(place, name)
 	if !ok {
 		return plain(otherwise)
@@ -63,7 +63,7 @@ func (g *given) text(in *interpreter, place int, name, otherwise string) Text {
 	return t
 }
 
-func (g *given) int(in *interpreter, place int, name string, otherwise int) int {
+func (g *arguments) int(in *interpreter, place int, name string, otherwise int) int {
 	v, ok := g.get(place, name)
 	if !ok || v == nil {
 		return otherwise
@@ -76,7 +76,7 @@ func (g *given) int(in *interpreter, place int, name string, otherwise int) int 
 }
 
 // flag is false by default.
-func (g *given) flag(place int, name string) bool {
+func (g *arguments) flag(place int, name string) bool {
 	v, ok := g.get(place, name)
 	return ok && truth(v)
 }
@@ -84,10 +84,10 @@ func (g *given) flag(place int, name string) bool {
 // function is a built-in function or method.
 type function struct {
 	name string
-	call func(in *interpreter, a given) Value
+	call func(in *interpreter, a arguments) Value
 }
 
-func (in *interpreter) call(f Value, a given) Value {
+func (in *interpreter) call(f Value, a arguments) Value {
 	switch f := f.(type) {
 	case *function:
 		return f.call(in, a)
@@ -98,7 +98,7 @@ func (in *interpreter) call(f Value, a given) Value {
 	case Undefined:
 		in.fail("call of an undefined value: %s", f.what)
 	}
-	in.fail("%s cannot be called", one(f))
+	in.fail("%s cannot be called", kindWithArticle(f))
 	return nil
 }
 
@@ -108,7 +108,7 @@ type closure struct {
 	scope *scope
 }
 
-func (c *closure) call(in *interpreter, a given) Value {
+func (c *closure) call(in *interpreter, a arguments) Value {
 	in.enter()
 	defer in.leave()
 	caller, hasCaller := a.get(-1, "caller")

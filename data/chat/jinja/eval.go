@@ -119,7 +119,7 @@ func (in *interpreter) contains(all, v Value) bool {
 	case Text:
 		part, ok := v.(Text)
 		if !ok {
-			in.fail("in: found %s in place of a part of a str", one(v))
+			in.fail("in: found %s in place of a part of a str", kindWithArticle(v))
 		}
 		in.room(len(all.S))
 		return strings.Contains(all.S, part.S)
@@ -131,7 +131,7 @@ func (in *interpreter) contains(all, v Value) bool {
 	case Undefined:
 		return false
 	}
-	in.fail("in: %s is no container", one(all))
+	in.fail("in: %s is no container", kindWithArticle(all))
 	return false
 }
 
@@ -160,7 +160,7 @@ func (in *interpreter) key(v Value) Value {
 	case Text, nil, bool, int, float64:
 		return v
 	}
-	in.fail("%s is not supported as a key", one(v))
+	in.fail("%s is not supported as a key", kindWithArticle(v))
 	return nil
 }
 
@@ -276,7 +276,7 @@ func describe(v Value) string {
 	if u, ok := v.(Undefined); ok {
 		return "an undefined value (" + u.what + ")"
 	}
-	return one(v)
+	return kindWithArticle(v)
 }
 
 // intArithmetic evaluates an operator on 64-bit integers; overflow fails.

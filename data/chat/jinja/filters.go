@@ -23,7 +23,7 @@ func (in *interpreter) apply(e *syntax.Filtered, block Value) Value {
 	return in.filter(e.Name, v, in.given(e.Arguments))
 }
 
-func (in *interpreter) filter(name string, v Value, a given) Value {
+func (in *interpreter) filter(name string, v Value, a arguments) Value {
 	f, ok := filters[name]
 	if !ok {
 		in.fail("the filter %q is not supported; supported are %s", name, strings.Join(slices.Sorted(maps.Keys(filters)), ", "))
@@ -31,7 +31,7 @@ func (in *interpreter) filter(name string, v Value, a given) Value {
 	return f(in, v, a)
 }
 
-type filterFunc = func(in *interpreter, v Value, a given) Value
+type filterFunc = func(in *interpreter, v Value, a arguments) Value
 
 var filters map[string]filterFunc
 
@@ -43,10 +43,10 @@ func init() {
 		"length": length,
 		"d":      otherwise, "default": otherwise,
 		"dictsort": dictSort,
-		"first":    func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
-		"last":     func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
+		"first":    func(in *interpreter, v Value, _ arguments) Value { return in.end(v, 0) },
+		"last":     func(in *interpreter, v Value, _ arguments) Value { return in.end(v, -1) },
 		"float":    toFloat,
-		"format": func(in *interpreter, v Value, a given) Value {
+		"format": func(in *interpreter, v Value, a arguments) Value {
 			return in.format(in.show(v), &List{Items: a.list, tuple: true})
 		},
 		"groupby":    groupBy,
@@ -54,30 +54,32 @@ func init() {
 		"int":        toInt,
 		"items":      itemsOf,
 		"join":       joined,
-		"list":       func(in *interpreter, v Value, _ given) Value { return in.list(slices.Clone(in.items(v))) },
+		"list":       func(in *interpreter, v Value, _ arguments) Value { return in.list(slices.Clone(in.items(v))) },
 		"map":        mapped,
 		"max":        extreme(1),
 		"min":        extreme(-1),
 		"reject":     selecting(false, false),
 		"rejectattr": selecting(false, true),
-		"replace":    func(in *interpreter, v Value, a given) Value { return replaceText(in, in.show(v), a) },
+		"replace":    func(in *interpreter, v Value, a arguments) Value { return replaceText(in, in.show(v), a) },
 		"reverse":    reversed,
 		"round":      rounded,
-		"safe":       func(in *interpreter, v Value, _ given) Value { return in.show(v) },
+		"safe":       func(in *interpreter, v Value, _ arguments) Value { return in.show(v) },
 		"select":     selecting(true, false),
 		"selectattr": selecting(true, true),
 		"sort":       sorted,
-		"string":     func(in *interpreter, v Value, _ given) Value { return in.show(v) },
+		"string":     func(in *interpreter, v Value, _ arguments) Value { return in.show(v) },
 		"sum":        sum,
 		"tojson":     toJSON,
-		"trim":       func(in *interpreter, v Value, a given) Value { return trimmer("trim", true, true)(in, in.show(v), a) },
-		"unique":     unique,
-		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(python.TitleWords)(in, in.show(v), a) },
-		"wordcount":  wordCount,
-		"attr":       attribute,
+		"trim": func(in *interpreter, v Value, a arguments) Value {
+			return trimmer("trim", true, true)(in, in.show(v), a)
+		},
+		"unique":    unique,
+		"title":     func(in *interpreter, v Value, a arguments) Value { return caseOf(python.TitleWords)(in, in.show(v), a) },
+		"wordcount": wordCount,
+		"attr":      attribute,
 	}
 	for _, name := range []string{"lower", "upper", "capitalize"} {
-		filters[name] = func(in *interpreter, v Value, a given) Value { return textMethods[name](in, in.show(v), a) }
+		filters[name] = func(in *interpreter, v Value, a arguments) Value { return textMethods[name](in, in.show(v), a) }
 	}
 	for _, name := range []string{"e", "escape", "forceescape"} {
 		filters[name] = escaped
@@ -85,22 +87,22 @@ func init() {
 }
 
 // attribute is a method, or a field of loop. Unlike a.b, it does not look up keys of a dict.
-func attribute(in *interpreter, v Value, a given) Value {
+func attribute(in *interpreter, v Value, a arguments) Value {
 	name := a.text(in, 0, "name", "").S
 	if m := in.member(v, name); m != nil {
 		return m
 	}
-	return Undefined{one(v) + " has no " + name}
+	return Undefined{kindWithArticle(v) + " has no " + name}
 }
 
-func absolute(in *interpreter, v Value, _ given) Value {
+func absolute(in *interpreter, v Value, _ arguments) Value {
 	if in.compare(v, 0, "abs") < 0 {
 		return in.calculate("-", 0, v)
 	}
 	return v
 }
 
-func length(in *interpreter, v Value, _ given) Value {
+func length(in *interpreter, v Value, _ arguments) Value {
 	switch v := v.(type) {
 	case Text:
 		in.room(len(v.S))
@@ -112,11 +114,11 @@ func length(in *interpreter, v Value, _ given) Value {
 	case Undefined:
 		return 0
 	}
-	in.fail("length: %s has none", one(v))
+	in.fail("length: %s has none", kindWithArticle(v))
 	return nil
 }
 
-func otherwise(in *interpreter, v Value, a given) Value {
+func otherwise(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "default", "default_value", "boolean")
 	if _, missing := v.(Undefined); missing || a.flag(1, "boolean") && !truth(v) {
 		d, ok := a.get(0, "default_value")
@@ -138,7 +140,7 @@ func (in *interpreter) end(v Value, at int) Value {
 }
 
 // indent indents the lines of a text, by default not the first.
-func indent(in *interpreter, v Value, a given) Value {
+func indent(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "indent", "width", "first", "blank")
 	width, _ := a.get(0, "width")
 	by, isText := width.(Text)
@@ -160,7 +162,7 @@ func indent(in *interpreter, v Value, a given) Value {
 	return in.made(j.text())
 }
 
-func wordCount(in *interpreter, v Value, _ given) Value {
+func wordCount(in *interpreter, v Value, _ arguments) Value {
 	t := in.show(v)
 	in.room(len(t.S))
 	n := 0
@@ -170,18 +172,18 @@ func wordCount(in *interpreter, v Value, _ given) Value {
 	return n
 }
 
-func itemsOf(in *interpreter, v Value, _ given) Value {
+func itemsOf(in *interpreter, v Value, _ arguments) Value {
 	switch v := v.(type) {
 	case *Dict:
 		return in.pairs(v)
 	case Undefined:
 		return &List{}
 	}
-	in.fail("items: found %s, expected a dict", one(v))
+	in.fail("items: found %s, expected a dict", kindWithArticle(v))
 	return nil
 }
 
-func reversed(in *interpreter, v Value, _ given) Value {
+func reversed(in *interpreter, v Value, _ arguments) Value {
 	if t, ok := v.(Text); ok {
 		one := -1
 		return in.sliceText(t, [3]*int{nil, nil, &one})
@@ -192,7 +194,7 @@ func reversed(in *interpreter, v Value, _ given) Value {
 }
 
 // escaped escapes the special characters of HTML.
-func escaped(in *interpreter, v Value, _ given) Value {
+func escaped(in *interpreter, v Value, _ arguments) Value {
 	t := in.show(v)
 	in.room(len(t.S) * 4)
 	for _, pair := range [][2]string{{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {`"`, "&#34;"}} {

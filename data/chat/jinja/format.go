@@ -31,7 +31,7 @@ func (in *interpreter) format(t Text, v Value) Text {
 			in.fail("%%: too few values for the format")
 		}
 		if _, ok := whole(values[0]); !ok && verb == 'd' {
-			in.fail("%%d: found %s, expected a whole number", one(values[0]))
+			in.fail("%%d: found %s, expected a whole number", kindWithArticle(values[0]))
 		}
 		j.add(in.made(in.show(values[0])))
 		values = values[1:]
@@ -43,7 +43,7 @@ func (in *interpreter) format(t Text, v Value) Text {
 }
 
 // braces is Python's "…{}…".format(…), with {}, {0} and {name}.
-func (in *interpreter) braces(t Text, a given) Text {
+func (in *interpreter) braces(t Text, a arguments) Text {
 	var j joiner
 	next := 0
 	for at := 0; at < len(t.S); {

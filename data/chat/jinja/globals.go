@@ -5,7 +5,7 @@ var globals map[string]Value
 
 func init() { // a literal would be an initialization cycle: the functions refer to globals
 	globals = map[string]Value{}
-	for name, f := range map[string]func(in *interpreter, a given) Value{
+	for name, f := range map[string]func(in *interpreter, a arguments) Value{
 		"range":           rangeOf,
 		"dict":            dictOf,
 		"namespace":       namespaceOf,
@@ -19,19 +19,19 @@ func init() { // a literal would be an initialization cycle: the functions refer
 	}
 }
 
-func notSupported(name string) func(in *interpreter, a given) Value {
-	return func(in *interpreter, _ given) Value {
+func notSupported(name string) func(in *interpreter, a arguments) Value {
+	return func(in *interpreter, _ arguments) Value {
 		in.fail("the function %s is not supported", name)
 		return nil
 	}
 }
 
-func raise(in *interpreter, a given) Value {
+func raise(in *interpreter, a arguments) Value {
 	v, _ := a.get(0, "message")
 	panic(&failure{&Refusal{in.show(v).S}})
 }
 
-func strftimeNow(in *interpreter, a given) Value {
+func strftimeNow(in *interpreter, a arguments) Value {
 	a.only(in, "strftime_now", "format")
 	if in.options.Strftime == nil {
 		in.fail("it calls strftime_now, but no date is given")
@@ -43,7 +43,7 @@ func strftimeNow(in *interpreter, a given) Value {
 	return in.made(plain(text))
 }
 
-func rangeOf(in *interpreter, a given) Value {
+func rangeOf(in *interpreter, a arguments) Value {
 	a.only(in, "range", "start", "stop", "step")
 	from, to, step := 0, a.int(in, 0, "stop", 0), a.int(in, 2, "step", 1)
 	if len(a.list) > 1 {
@@ -63,7 +63,7 @@ func rangeOf(in *interpreter, a given) Value {
 	return &List{Items: items}
 }
 
-func dictOf(in *interpreter, a given) Value {
+func dictOf(in *interpreter, a arguments) Value {
 	d := NewDict()
 	if len(a.list) > 0 {
 		in.merge(d, a.list[0])
@@ -89,7 +89,7 @@ func (in *interpreter) merge(d *Dict, v Value) {
 	}
 }
 
-func namespaceOf(in *interpreter, a given) Value {
+func namespaceOf(in *interpreter, a arguments) Value {
 	d := dictOf(in, a).(*Dict)
 	d.namespace = true
 	return d

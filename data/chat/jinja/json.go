@@ -98,7 +98,7 @@ type jsonWriter struct {
 }
 
 // toJSON is the filter tojson, as transformers define it.
-func toJSON(in *interpreter, v Value, a given) Value {
+func toJSON(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "tojson", "ensure_ascii", "indent", "separators", "sort_keys")
 	w := &jsonWriter{in: in, comma: ", ", colon: ": ", ascii: a.flag(0, "ensure_ascii"), sort: a.flag(3, "sort_keys")}
 	switch indent, _ := a.get(1, "indent"); indent := indent.(type) {

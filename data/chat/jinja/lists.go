@@ -45,7 +45,7 @@ func (in *interpreter) folded(v Value, sensitive bool) Value {
 	return v
 }
 
-func mapped(in *interpreter, v Value, a given) Value {
+func mapped(in *interpreter, v Value, a arguments) Value {
 	var out []Value
 	path, byAttribute := a.get(-1, "attribute")
 	fallback, hasFallback := a.get(-1, "default")
@@ -56,7 +56,7 @@ func mapped(in *interpreter, v Value, a given) Value {
 			if len(a.list) == 0 {
 				in.fail("map: expected a filter, or attribute=")
 			}
-			out = append(out, in.filter(in.show(a.list[0]).S, item, given{a.list[1:], a.names, a.named}))
+			out = append(out, in.filter(in.show(a.list[0]).S, item, arguments{a.list[1:], a.names, a.named}))
 			continue
 		}
 		found := read(item)
@@ -70,7 +70,7 @@ func mapped(in *interpreter, v Value, a given) Value {
 
 // selecting makes the filters select, reject, selectattr and rejectattr.
 func selecting(want, byAttribute bool) filterFunc {
-	return func(in *interpreter, v Value, a given) Value {
+	return func(in *interpreter, v Value, a arguments) Value {
 		var out []Value
 		rest := a
 		var path Value
@@ -87,7 +87,7 @@ func selecting(want, byAttribute bool) filterFunc {
 			if looked := read(item); len(rest.list) == 0 {
 				ok = truth(looked)
 			} else {
-				ok = in.test(in.show(rest.list[0]).S, looked, given{rest.list[1:], rest.names, rest.named})
+				ok = in.test(in.show(rest.list[0]).S, looked, arguments{rest.list[1:], rest.names, rest.named})
 			}
 			if ok == want {
 				out = append(out, item)
@@ -97,7 +97,7 @@ func selecting(want, byAttribute bool) filterFunc {
 	}
 }
 
-func joined(in *interpreter, v Value, a given) Value {
+func joined(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "join", "d", "attribute")
 	path, _ := a.get(1, "attribute")
 	read := in.reader(path)
@@ -132,13 +132,13 @@ func (in *interpreter) ordered(items []Value, read func(Value) Value, sensitive,
 	return out
 }
 
-func sorted(in *interpreter, v Value, a given) Value {
+func sorted(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "sort", "reverse", "case_sensitive", "attribute")
 	path, _ := a.get(2, "attribute")
 	return in.list(in.ordered(in.items(v), in.reader(path), a.flag(1, "case_sensitive"), a.flag(0, "reverse")))
 }
 
-func dictSort(in *interpreter, v Value, a given) Value {
+func dictSort(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "dictsort", "case_sensitive", "by", "reverse")
 	d, ok := v.(*Dict)
 	if !ok {
@@ -151,7 +151,7 @@ func dictSort(in *interpreter, v Value, a given) Value {
 	return in.list(in.ordered(in.pairs(d).Items, in.reader(place), a.flag(0, "case_sensitive"), a.flag(2, "reverse")))
 }
 
-func groupBy(in *interpreter, v Value, a given) Value {
+func groupBy(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "groupby", "attribute", "default", "case_sensitive")
 	path, _ := a.get(0, "attribute")
 	fallback, hasFallback := a.get(1, "default")
@@ -179,7 +179,7 @@ func groupBy(in *interpreter, v Value, a given) Value {
 	return in.list(groups)
 }
 
-func unique(in *interpreter, v Value, a given) Value {
+func unique(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "unique", "case_sensitive", "attribute")
 	path, _ := a.get(1, "attribute")
 	read, seen := in.reader(path), NewDict()
@@ -196,7 +196,7 @@ func unique(in *interpreter, v Value, a given) Value {
 }
 
 func extreme(sign int) filterFunc {
-	return func(in *interpreter, v Value, a given) Value {
+	return func(in *interpreter, v Value, a arguments) Value {
 		path, _ := a.get(1, "attribute")
 		read := in.reader(path)
 		var best Value = Undefined{"the smallest or largest of nothing is undefined"}
@@ -210,7 +210,7 @@ func extreme(sign int) filterFunc {
 	}
 }
 
-func sum(in *interpreter, v Value, a given) Value {
+func sum(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "sum", "attribute", "start")
 	path, _ := a.get(0, "attribute")
 	read := in.reader(path)
@@ -223,7 +223,7 @@ func sum(in *interpreter, v Value, a given) Value {
 }
 
 // batch splits the items into lists of n.
-func batch(in *interpreter, v Value, a given) Value {
+func batch(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "batch", "linecount", "fill_with")
 	n := a.int(in, 0, "linecount", 0)
 	if n < 1 {

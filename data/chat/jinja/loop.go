@@ -79,14 +79,14 @@ func (l *loop) field(name string) Value {
 	case "nextitem":
 		return l.neighbour(1, "loop.nextitem")
 	case "cycle":
-		return &function{"loop.cycle", func(in *interpreter, a given) Value {
+		return &function{"loop.cycle", func(in *interpreter, a arguments) Value {
 			if len(a.list) == 0 {
 				in.fail("loop.cycle: no items")
 			}
 			return a.list[l.at%len(a.list)]
 		}}
 	case "changed":
-		return &function{"loop.changed", func(in *interpreter, a given) Value {
+		return &function{"loop.changed", func(in *interpreter, a arguments) Value {
 			now := &List{Items: a.list}
 			changed := l.changed == nil || !in.equal(l.changed, now)
 			l.changed = now
@@ -104,7 +104,7 @@ func (l *loop) neighbour(by int, name string) Value {
 }
 
 // again is the call loop(items) in a recursive loop.
-func (l *loop) again(in *interpreter, a given) Value {
+func (l *loop) again(in *interpreter, a arguments) Value {
 	if !l.of.Recursive || len(a.list) != 1 {
 		in.fail("loop(…): expected a loop that is recursive, and one argument")
 	}

@@ -11,13 +11,13 @@ import (
 
 // method is a method of a value. Methods that would change a list or a dict are missing, because
 // transformers forbid them, too.
-type method[T any] func(in *interpreter, self T, a given) Value
+type method[T any] func(in *interpreter, self T, a arguments) Value
 
 func bound[T any](m method[T], self T) Value {
 	if m == nil {
 		return nil
 	}
-	return &function{"a method", func(in *interpreter, a given) Value { return m(in, self, a) }}
+	return &function{"a method", func(in *interpreter, a arguments) Value { return m(in, self, a) }}
 }
 
 var textMethods map[string]method[Text]
@@ -44,7 +44,7 @@ func init() { // a literal would be an initialization cycle: the methods refer t
 		"index":        finder("index", strings.Index),
 		"count":        countText,
 		"join":         joinText,
-		"format":       func(in *interpreter, t Text, a given) Value { return in.braces(t, a) },
+		"format":       func(in *interpreter, t Text, a arguments) Value { return in.braces(t, a) },
 		"isdigit":      all(unicode.IsDigit),
 		"isdecimal":    all(unicode.IsDigit),
 		"isnumeric":    all(unicode.IsNumber),
@@ -57,7 +57,7 @@ func init() { // a literal would be an initialization cycle: the methods refer t
 }
 
 func trimmer(name string, left, right bool) method[Text] {
-	return func(in *interpreter, t Text, a given) Value {
+	return func(in *interpreter, t Text, a arguments) Value {
 		a.only(in, name, "chars")
 		var chars *string
 		if v, ok := a.get(0, "chars"); ok && v != nil {
@@ -70,7 +70,7 @@ func trimmer(name string, left, right bool) method[Text] {
 }
 
 func splitter(name string, bySep func(Text, string, int) []Text, bySpace func(Text, int) []Text) method[Text] {
-	return func(in *interpreter, t Text, a given) Value {
+	return func(in *interpreter, t Text, a arguments) Value {
 		a.only(in, name, "sep", "maxsplit")
 		most := a.int(in, 1, "maxsplit", -1)
 		v, ok := a.get(0, "sep")
@@ -101,14 +101,14 @@ func (in *interpreter) texts(parts []Text) *List {
 	return in.list(items)
 }
 
-func splitLines(in *interpreter, t Text, a given) Value {
+func splitLines(in *interpreter, t Text, a arguments) Value {
 	a.only(in, "splitlines", "keepends")
 	in.room(len(t.S) * bytesPerStep)
 	return in.texts(t.lines(a.flag(0, "keepends")))
 }
 
 func affix(name string, has func(s, affix string) bool) method[Text] {
-	return func(in *interpreter, t Text, a given) Value {
+	return func(in *interpreter, t Text, a arguments) Value {
 		a.only(in, name, "affix")
 		v, _ := a.get(0, "affix")
 		in.room(len(t.S))
@@ -125,16 +125,16 @@ func affix(name string, has func(s, affix string) bool) method[Text] {
 	}
 }
 
-func removePrefix(in *interpreter, t Text, a given) Value {
+func removePrefix(in *interpreter, t Text, a arguments) Value {
 	p := a.text(in, 0, "prefix", "").S
 	return in.made(t.slice(len(t.S)-len(strings.TrimPrefix(t.S, p)), len(t.S)))
 }
 
-func removeSuffix(in *interpreter, t Text, a given) Value {
+func removeSuffix(in *interpreter, t Text, a arguments) Value {
 	return in.made(t.slice(0, len(strings.TrimSuffix(t.S, a.text(in, 0, "suffix", "").S))))
 }
 
-func replaceText(in *interpreter, t Text, a given) Value {
+func replaceText(in *interpreter, t Text, a arguments) Value {
 	a.only(in, "replace", "old", "new", "count")
 	old, new, n := a.text(in, 0, "old", ""), a.text(in, 1, "new", ""), a.int(in, 2, "count", -1)
 	times := len(t.S)
@@ -147,14 +147,14 @@ func replaceText(in *interpreter, t Text, a given) Value {
 }
 
 func caseOf(change func(string) string) method[Text] {
-	return func(in *interpreter, t Text, a given) Value {
+	return func(in *interpreter, t Text, a arguments) Value {
 		in.room(len(t.S))
 		return in.made(t.like(change(t.S)))
 	}
 }
 
 func finder(name string, find func(s, part string) int) method[Text] {
-	return func(in *interpreter, t Text, a given) Value {
+	return func(in *interpreter, t Text, a arguments) Value {
 		a.only(in, name, "sub")
 		in.room(len(t.S))
 		i := find(t.S, a.text(in, 0, "sub", "").S)
@@ -168,12 +168,12 @@ func finder(name string, find func(s, part string) int) method[Text] {
 	}
 }
 
-func countText(in *interpreter, t Text, a given) Value {
+func countText(in *interpreter, t Text, a arguments) Value {
 	in.room(len(t.S))
 	return strings.Count(t.S, a.text(in, 0, "sub", "").S)
 }
 
-func joinText(in *interpreter, t Text, a given) Value {
+func joinText(in *interpreter, t Text, a arguments) Value {
 	v, _ := a.get(0, "items")
 	return in.join(in.items(v), t)
 }
@@ -190,21 +190,21 @@ func (in *interpreter) join(items []Value, with Text) Text {
 }
 
 func all(is func(rune) bool) method[Text] {
-	return func(in *interpreter, t Text, _ given) Value {
+	return func(in *interpreter, t Text, _ arguments) Value {
 		in.room(len(t.S))
 		return t.S != "" && strings.IndexFunc(t.S, func(r rune) bool { return !is(r) }) < 0
 	}
 }
 
 func cased(some, none func(rune) bool) method[Text] {
-	return func(in *interpreter, t Text, _ given) Value {
+	return func(in *interpreter, t Text, _ arguments) Value {
 		in.room(len(t.S))
 		return strings.IndexFunc(t.S, some) >= 0 && strings.IndexFunc(t.S, none) < 0
 	}
 }
 
 var listMethods = map[string]method[*List]{
-	"index": func(in *interpreter, l *List, a given) Value {
+	"index": func(in *interpreter, l *List, a arguments) Value {
 		v, _ := a.get(0, "value")
 		for i, item := range l.Items {
 			if in.equal(item, v) {
@@ -214,7 +214,7 @@ var listMethods = map[string]method[*List]{
 		in.fail("index: the value is not in the list")
 		return nil
 	},
-	"count": func(in *interpreter, l *List, a given) Value {
+	"count": func(in *interpreter, l *List, a arguments) Value {
 		v, _ := a.get(0, "value")
 		n := 0
 		for _, item := range l.Items {
@@ -227,10 +227,10 @@ var listMethods = map[string]method[*List]{
 }
 
 var dictMethods = map[string]method[*Dict]{
-	"keys":   func(in *interpreter, d *Dict, _ given) Value { return in.list(d.keys) },
-	"values": func(in *interpreter, d *Dict, _ given) Value { return in.list(d.values) },
-	"items":  func(in *interpreter, d *Dict, _ given) Value { return in.pairs(d) },
-	"get": func(in *interpreter, d *Dict, a given) Value {
+	"keys":   func(in *interpreter, d *Dict, _ arguments) Value { return in.list(d.keys) },
+	"values": func(in *interpreter, d *Dict, _ arguments) Value { return in.list(d.values) },
+	"items":  func(in *interpreter, d *Dict, _ arguments) Value { return in.pairs(d) },
+	"get": func(in *interpreter, d *Dict, a arguments) Value {
 		key, _ := a.get(0, "key")
 		if v, ok := in.find(d, key); ok {
 			return v

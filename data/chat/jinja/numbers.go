@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/python"
 )
 
-func toFloat(in *interpreter, v Value, a given) Value {
+func toFloat(in *interpreter, v Value, a arguments) Value {
 	if t, ok := v.(Text); ok {
 		if f, err := strconv.ParseFloat(strings.TrimSpace(t.S), 64); err == nil {
 			return f
@@ -26,7 +26,7 @@ func toFloat(in *interpreter, v Value, a given) Value {
 	return 0.0
 }
 
-func toInt(in *interpreter, v Value, a given) Value {
+func toInt(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "int", "default", "base")
 	switch v := v.(type) {
 	case Text:
@@ -67,7 +67,7 @@ func integer(n *big.Int) Value {
 	return bigNumber(n.String())
 }
 
-func rounded(in *interpreter, v Value, a given) Value {
+func rounded(in *interpreter, v Value, a arguments) Value {
 	a.only(in, "round", "precision", "method")
 	digits, method := a.int(in, 0, "precision", 0), a.text(in, 1, "method", "common").S
 	if _, big := v.(bigNumber); big && method == "common" && digits >= 0 {

@@ -131,6 +131,6 @@ func (in *interpreter) items(v Value) []Value {
 		}
 		return all
 	}
-	in.fail("%s cannot be iterated", one(v))
+	in.fail("%s cannot be iterated", kindWithArticle(v))
 	return nil
 }

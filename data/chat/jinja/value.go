@@ -106,8 +106,8 @@ func truth(v Value) bool {
 	return true
 }
 
-// one is the type of a value with its article, for messages.
-func one(v Value) string {
+// kindWithArticle is the type of a value with its article, for messages.
+func kindWithArticle(v Value) string {
 	switch name := kind(v); name {
 	case "None":
 		return name
@@ -208,7 +208,7 @@ func (in *interpreter) repr(j *joiner, v Value) {
 		}
 		j.add(plain("}"))
 	default:
-		in.fail("%s cannot be printed", one(v))
+		in.fail("%s cannot be printed", kindWithArticle(v))
 	}
 }
 
@@ -339,7 +339,7 @@ func (in *interpreter) compare(a, b Value, verb string) int {
 	x, ok1 := a.(*List)
 	y, ok2 := b.(*List)
 	if !ok1 || !ok2 {
-		in.fail("%s: %s and %s have no order", verb, one(a), one(b))
+		in.fail("%s: %s and %s have no order", verb, kindWithArticle(a), kindWithArticle(b))
 	}
 	for i := range min(len(x.Items), len(y.Items)) {
 		if !in.equal(x.Items[i], y.Items[i]) {

@@ -12,9 +12,9 @@ var (
 	halfDay = regexp.MustCompile(`(?i)^[ap]\.?\s?m\.?$`)
 )
 
-// clocks compares two answers if both are times of day with am or pm. If only one is, it returns that one without its am or pm, which is
-// then a mere unit.
-func clocks(a, b string) (x, y string, both, same bool) {
+// compareTimes compares two answers if both are times of day with am or pm. If only one is, it returns that one without its am or pm,
+// which is then a mere unit.
+func compareTimes(a, b string) (x, y string, both, same bool) {
 	s, t := clock.FindStringSubmatch(a), clock.FindStringSubmatch(b)
 	if s != nil && t != nil {
 		return a, b, true, s[1] == t[1] && cmp.Or(s[2], "00") == cmp.Or(t[2], "00") && strings.EqualFold(s[3], t[3])

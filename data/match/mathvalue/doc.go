@@ -27,7 +27,7 @@ func Equal(got, want string) bool {
 	if words(a) == words(b) {
 		return true
 	}
-	a, b, both, alike := clocks(a, b)
+	a, b, both, alike := compareTimes(a, b)
 	if both {
 		return alike
 	}

@@ -30,9 +30,9 @@ func apply(name string, args []value) (v value, ok bool) {
 	case name == "pi":
 		return nearly(complex(math.Pi, 0)), true
 	case name == "log" && len(args) == 1:
-		return over(nearly(cmplx.Log(args[0].near)), nearly(complex(math.Ln10, 0)))
+		return quotientOf(nearly(cmplx.Log(args[0].near)), nearly(complex(math.Ln10, 0)))
 	case name == "log" && len(args) == 2:
-		return over(nearly(cmplx.Log(args[0].near)), nearly(cmplx.Log(args[1].near)))
+		return quotientOf(nearly(cmplx.Log(args[0].near)), nearly(cmplx.Log(args[1].near)))
 	case name == "abs" && len(args) == 1:
 		if r := args[0].exact; r != nil {
 			return exactly(new(big.Rat).Abs(r)), true

@@ -9,8 +9,8 @@ type node struct {
 	args []*node // operands, arguments, elements
 	name string  // the variable that has this value, if there are several: x = 1, y = 2
 
-	values [places + farPlaces]*worth // at each place; nil: not evaluated yet
-	alike  map[*node]bool             // the results of comparisons with other nodes
+	values [places + farPlaces]*valueOrNone // at each place; nil: not evaluated yet
+	alike  map[*node]bool                   // the results of comparisons with other nodes
 	parts  *parts
 }
 
@@ -32,8 +32,8 @@ func (n *node) has() parts {
 	return *n.parts
 }
 
-// worth is the result of an evaluation; not ok: the expression has no value.
-type worth struct {
+// valueOrNone is the result of an evaluation; not ok: the expression has no value.
+type valueOrNone struct {
 	value
 	ok bool
 }

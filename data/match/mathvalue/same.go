@@ -66,7 +66,7 @@ func compare(a, b *node) bool {
 			return false
 		}
 		if unordered(a) {
-			return sameSet(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || equallyOften(a.args, b.args))
+			return sameSet(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || sameMultiset(a.args, b.args))
 		}
 		return inOrder(a.args, b.args)
 	case union:
@@ -177,10 +177,10 @@ func contains(all []*node, n *node) bool {
 
 // sameSet reports whether two lists of distinct values are equal as sets.
 func sameSet(a, b []*node) bool {
-	return within(a, b) && within(b, a)
+	return isSubset(a, b) && isSubset(b, a)
 }
 
-func within(a, b []*node) bool {
+func isSubset(a, b []*node) bool {
 	for _, n := range a {
 		if !contains(b, n) {
 			return false
@@ -189,8 +189,8 @@ func within(a, b []*node) bool {
 	return true
 }
 
-// equallyOften reports whether each value occurs equally often in two lists. In sets that does not matter.
-func equallyOften(a, b []*node) bool {
+// sameMultiset reports whether each value occurs equally often in two lists. In sets that does not matter.
+func sameMultiset(a, b []*node) bool {
 	count := func(all []*node, n *node) (times int) {
 		for _, m := range all {
 			if equal(m, n) {
@@ -228,7 +228,7 @@ func numbers(a, b *node) bool {
 func (n *node) at(place int) (value, bool) {
 	if n.values[place] == nil {
 		v, ok := scope{place}.evaluate(n)
-		n.values[place] = &worth{v, ok}
+		n.values[place] = &valueOrNone{v, ok}
 	}
 	return n.values[place].value, n.values[place].ok
 }

@@ -70,11 +70,11 @@ func (s scope) evaluate(n *node) (v value, ok bool) {
 	case product:
 		return times(args[0], args[1]), true
 	case quotient:
-		return over(args[0], args[1])
+		return quotientOf(args[0], args[1])
 	case power:
 		return raise(args[0], args[1])
 	case percentage:
-		return over(args[0], exactly(big.NewRat(100, 1)))
+		return quotientOf(args[0], exactly(big.NewRat(100, 1)))
 	case factorial:
 		return factorials(args[0])
 	case call:
@@ -150,7 +150,7 @@ func times(a, b value) value {
 	return value{near: a.near * b.near, terms: a.terms * b.terms}
 }
 
-func over(a, b value) (value, bool) {
+func quotientOf(a, b value) (value, bool) {
 	if b.near == 0 {
 		return value{}, false
 	}

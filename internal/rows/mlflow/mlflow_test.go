@@ -139,7 +139,7 @@ func TestExperimentsAreFoundByName(t *testing.T) {
 	s, err = New(root, run, "17")
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	require.NotEqual(t, "17", s.experiment, "which is a number, and no name")
+	require.NotEqual(t, "17", s.experiment, "a number is an experiment's name, not its ID")
 }
 
 // If something cannot be written, as when a folder is in the way, the error says what.
@@ -186,5 +186,5 @@ func TestATildeIsNoStore(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.NoError(t, Check("./~/mlruns"))
 	require.NoError(t, os.MkdirAll("~/mlruns", 0o755))
-	require.NoError(t, Check("~/mlruns"), "one that is there")
+	require.NoError(t, Check("~/mlruns"), "an existing folder named ~ is accepted")
 }

@@ -84,8 +84,8 @@ func (s *Server) answered(call func(w http.ResponseWriter, r *http.Request) erro
 	}
 }
 
-// asked is the body that vLLM's clients send.
-type asked struct {
+// loadRequest is the body that vLLM's clients send.
+type loadRequest struct {
 	Name    string `json:"lora_name"`
 	Path    string `json:"lora_path"`
 	Inplace bool   `json:"load_inplace"`
@@ -94,7 +94,7 @@ type asked struct {
 }
 
 func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
-	var a asked
+	var a loadRequest
 	if _, err := body.Read(r, &a); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *Server) find(given string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", &refusal.Error{Status: http.StatusNotFound, Param: "lora_path",
-				Message: fmt.Sprintf("lora_path: there is no %s in %q%s", name, refusal.Short(given, 200), nearby(root, local))}
+				Message: fmt.Sprintf("lora_path: there is no %s in %q%s", name, refusal.Short(given, 200), suggestAdapter(root, local))}
 		case err != nil || !info.Mode().IsRegular():
 			return "", outside
 		}
@@ -179,8 +179,8 @@ func (s *Server) find(given string) (string, error) {
 	return filepath.Join(s.Dir, local), nil
 }
 
-// nearby suggests the adapter of a run's last checkpoint, or of a checkpoint, if the client named that run or checkpoint.
-func nearby(root *os.Root, local string) string {
+// suggestAdapter suggests the adapter of a run's last checkpoint, or of a checkpoint, if the client named that run or checkpoint.
+func suggestAdapter(root *os.Root, local string) string {
 	for _, pattern := range []string{"adapter", "checkpoints/step_*/adapter"} {
 		if found, err := fs.Glob(root.FS(), path.Join(filepath.ToSlash(local), pattern)); err == nil && len(found) > 0 {
 			return fmt.Sprintf("; there is one in %q", refusal.Short(found[len(found)-1], 200))
@@ -190,7 +190,7 @@ func nearby(root *os.Root, local string) string {
 }
 
 func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
-	var a asked
+	var a loadRequest
 	if _, err := body.Read(r, &a); err != nil {
 		return err
 	}

@@ -81,8 +81,8 @@ func (s *served) call(method, path, body string) string {
 
 func (s *served) load(fields string) string { return s.call("POST", "/v1/load_lora_adapter", fields) }
 
-// says is a model's answer.
-func (s *served) says(model string, tokens int) string {
+// completion is a model's answer.
+func (s *served) completion(model string, tokens int) string {
 	answer := s.call("POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"def","seed":3,"max_tokens":%d,"ignore_eos":true,
 		"logprobs":1}`, model, tokens))
 	require.Equal(s.t, "200 ", answer[:4], answer)
@@ -94,37 +94,38 @@ func (s *served) says(model string, tokens int) string {
 // Adapters are loaded, replaced and unloaded while others answer, which changes no byte of those answers.
 func TestAdaptersOverHTTP(t *testing.T) {
 	s := serve(t, t.TempDir())
-	alone := s.says("tiny", 60)
+	alone := s.completion("tiny", 60)
 	answers := make(chan string, 1)
-	go func() { answers <- s.says("tiny", 60) }()
+	go func() { answers <- s.completion("tiny", 60) }()
 
 	require.Equal(t, "200 Success: LoRA adapter 'mine' added successfully.", s.load(`{"lora_name":"mine","lora_path":"one"}`))
-	first := s.says("mine", 8)
-	require.NotEqual(t, first, s.says("tiny", 8))
+	first := s.completion("mine", 8)
+	require.NotEqual(t, first, s.completion("tiny", 8))
 	require.Contains(t, s.call("GET", "/v1/models/mine", ""), `"parent":"tiny"`)
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two"}`), `400 {"error":{"message":"lora_name: `+
 		`\"mine\" is loaded already; unload it first, or send \"load_inplace\": true"`)
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two","load_inplace":true,"base_model_name":"tiny"}`), "200 Success")
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true,"base_model_name":"other"}`),
 		`400 {"error":{"message":"base_model_name: found \"other\", but the base model of \"mine\" is \"tiny\"`)
-	second := s.says("mine", 8)
+	second := s.completion("mine", 8)
 	require.NotEqual(t, first, second)
 	whole, err := json.Marshal(filepath.Join(s.dir, "one"))
 	require.NoError(t, err)
 	require.Contains(t, s.load(`{"lora_name":"first","lora_int_id":7,"load_inplace":true,"lora_path":`+string(whole)+`}`), "200 Success")
-	require.Equal(t, first, s.says("first", 8))
+	require.Equal(t, first, s.completion("first", 8))
 	full := s.load(`{"lora_name":"more","lora_path":"three"}`)
 	require.Contains(t, full, "409 ")
 	require.Contains(t, full, "besides the 2 of tiny; unload one, or start the server with --max-adapters 3")
-	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true}`), "200 Success", "in its own place")
-	require.Equal(t, first, s.says("mine", 8))
+	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true}`), "200 Success",
+		"replacing an adapter needs no further slot")
+	require.Equal(t, first, s.completion("mine", 8))
 	require.EqualValues(t, 2, s.loaded.Load())
 
 	require.Equal(t, "200 Success: LoRA adapter 'mine' removed successfully.",
 		s.call("POST", "/v1/unload_lora_adapter", `{"lora_name":"mine"}`))
 	require.Contains(t, s.call("POST", "/v1/completions", `{"model":"mine","prompt":"a"}`), "404 ")
 	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success")
-	require.Equal(t, second, s.says("more", 8))
+	require.Equal(t, second, s.completion("more", 8))
 	require.Equal(t, `200 {"deleted":true,"id":"more","object":"model"}`, s.call("DELETE", "/v1/models/more", ""))
 	require.EqualValues(t, 1, s.loaded.Load())
 	require.Equal(t, alone, <-answers)
@@ -134,7 +135,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	broken := s.load(`{"lora_name":"more","lora_path":"three"}`)
 	require.Contains(t, broken, "400 ")
 	require.NotContains(t, broken, s.dir, "where it lies is nobody's business")
-	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success", "its place was given back")
+	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success", "a failed load frees its slot")
 }
 
 // No path of a client leads outside of the directory, and what was not loaded over HTTP cannot be unloaded.

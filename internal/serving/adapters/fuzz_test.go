@@ -51,7 +51,7 @@ func FuzzAdapters(f *testing.F) {
 		f.Add(call, "mine", body)
 	}
 	for _, path := range []string{"../secret", "link", "link/../../secret", dir + "/one", above + "/secret", "a/b/", "a//b", "one/../a/b"} {
-		text, err := json.Marshal(asked{Name: "x", Path: path, Inplace: true, Base: "tiny"})
+		text, err := json.Marshal(loadRequest{Name: "x", Path: path, Inplace: true, Base: "tiny"})
 		require.NoError(f, err)
 		f.Add(uint8(0), "x", string(text))
 	}
@@ -69,7 +69,7 @@ func FuzzAdapters(f *testing.F) {
 		if !strings.Contains(body, above) {
 			require.NotContains(t, w.Body.String(), above)
 		}
-		var a asked
+		var a loadRequest
 		if json.Unmarshal([]byte(body), &a) != nil || w.Code != http.StatusOK || int(call)%len(calls) != 0 {
 			return
 		}

@@ -24,8 +24,8 @@ func Check(text []byte) error { return check(text, false) }
 // CheckTheirs is Check for JSON whose keys are all the client's own.
 func CheckTheirs(text []byte) error { return check(text, true) }
 
-// theirs are the fields whose objects have keys of the client's own.
-var theirs = []string{"arguments", "chat_template_kwargs", "logit_bias", "metadata", "parameters", "prediction", "problems", "schema",
+// clientKeyed are the fields whose objects have keys of the client's own.
+var clientKeyed = []string{"arguments", "chat_template_kwargs", "logit_bias", "metadata", "parameters", "prediction", "problems", "schema",
 	"user_metadata"}
 
 func check(text []byte, own bool) error {
@@ -88,7 +88,7 @@ func scan(text []byte, until int, own bool) (path string, twice bool) {
 			if len(open) == mostDepth {
 				return "", false
 			}
-			within := own || top != nil && top.holdsTheirs()
+			within := own || top != nil && top.hasClientKeys()
 			if len(open) == cap(open) {
 				open = append(open, level{})
 			} else { // reuse the list of keys of the level that was last at this depth
@@ -116,9 +116,9 @@ func scan(text []byte, until int, own bool) (path string, twice bool) {
 	return "", false
 }
 
-// holdsTheirs reports whether the value that begins here has keys of the client's own.
-func (l *level) holdsTheirs() bool {
-	return l.own || !l.list && slices.ContainsFunc(theirs, func(name string) bool { return strings.EqualFold(name, string(l.key)) })
+// hasClientKeys reports whether the value that begins here has keys of the client's own.
+func (l *level) hasClientKeys() bool {
+	return l.own || !l.list && slices.ContainsFunc(clientKeyed, func(name string) bool { return strings.EqualFold(name, string(l.key)) })
 }
 
 // has records a key of an object, and reports whether the object had it already.
@@ -135,7 +135,7 @@ func (l *level) has() bool {
 	}
 	if l.many != nil {
 		before := len(l.many)
-		l.many[l.one(key)] = true
+		l.many[l.canonical(key)] = true
 		return len(l.many) == before
 	}
 	for _, other := range l.few {
@@ -146,14 +146,14 @@ func (l *level) has() bool {
 	if l.few = append(l.few, key); len(l.few) > fewKeys {
 		l.many = make(map[string]bool, 4*fewKeys)
 		for _, k := range l.few {
-			l.many[l.one(k)] = true
+			l.many[l.canonical(k)] = true
 		}
 	}
 	return false
 }
 
-// one is the canonical form of a key.
-func (l *level) one(key []byte) string {
+// canonical is the canonical form of a key.
+func (l *level) canonical(key []byte) string {
 	if l.own {
 		return string(key)
 	}

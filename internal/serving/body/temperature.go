@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// coldest is the lowest temperature above 0 that a sampler accepts.
-const coldest = 1e-6
+// leastTemperature is the lowest temperature above 0 that a sampler accepts.
+const leastTemperature = 1e-6
 
 // Temperature parses a temperature; none, or null, is 1. One above 0 that would round to 0 in the sampler is refused: 0 means greedy
 // sampling.
@@ -27,7 +27,7 @@ func Temperature(raw json.RawMessage) (float32, error) {
 	}
 	t := float32(sent)
 	digits, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
-	if t > 0 && t < coldest || t == 0 && strings.ContainsAny(digits, "123456789") {
+	if t > 0 && t < leastTemperature || t == 0 && strings.ContainsAny(digits, "123456789") {
 		return 0, refusal.Field("temperature", "found %s, expected 0, which takes the most likely token, or 0.000001 to 100", brief)
 	}
 	return t, nil

@@ -93,8 +93,8 @@ func withVisitor(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, visitorKey{}, conn)
 }
 
-// stays keeps the connection of a request: it is no stranger any more.
-func stays(ctx context.Context) {
+// keepConnection keeps the connection of a request: it is no stranger any more.
+func keepConnection(ctx context.Context) {
 	if v, ok := ctx.Value(visitorKey{}).(*visitor); ok {
 		v.in.mu.Lock()
 		defer v.in.mu.Unlock()

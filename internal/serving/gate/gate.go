@@ -47,10 +47,10 @@ type Gate struct {
 	linger   time.Duration // how long to wait for more of a refused body
 	readTime atomic.Int64  // nanoseconds for a body, counted from when its request starts; 0: no limit
 
-	strangers strangers
+	strangers strangerLog
 
 	mu    sync.Mutex
-	lanes map[string]*lane // by the name of the key
+	lanes map[string]*keySlots // by the name of the key
 }
 
 // New puts a gate before a handler.
@@ -68,7 +68,7 @@ func New(next http.Handler, o Options) (*Gate, error) {
 	if o.Healthy == nil {
 		o.Healthy = func() error { return nil }
 	}
-	g := &Gate{Options: o, Metrics: newMetrics(), next: next, browsers: http.NewCrossOriginProtection(), lanes: map[string]*lane{},
+	g := &Gate{Options: o, Metrics: newMetrics(), next: next, browsers: http.NewCrossOriginProtection(), lanes: map[string]*keySlots{},
 		linger: time.Second}
 	for _, origin := range o.Origins {
 		if err := g.browsers.AddTrustedOrigin(origin); err != nil {
@@ -127,10 +127,10 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	err := g.admit(r)
 	if err == nil {
-		of, err = g.who(r)
+		of, err = g.identify(r)
 	}
 	if err == nil && (of.name != "" || g.Keys == nil) {
-		stays(r.Context())
+		keepConnection(r.Context())
 	}
 	if of.name != "" {
 		r = r.WithContext(context.WithValue(r.Context(), shownKey{}, of))
@@ -199,10 +199,10 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	}
 	switch r.URL.Path {
 	case healthz:
-		g.tell(w, g.Healthy())
+		g.writeState(w, g.Healthy())
 		return
 	case readyz:
-		g.tell(w, errors.Join(g.Healthy(), g.stopping()))
+		g.writeState(w, errors.Join(g.Healthy(), g.stopping()))
 		return
 	case metrics:
 		g.Metrics.ServeHTTP(w, r)
@@ -254,7 +254,7 @@ func (g *Gate) stopping() error {
 	return nil
 }
 
-func (g *Gate) tell(w http.ResponseWriter, err error) {
+func (g *Gate) writeState(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -264,8 +264,8 @@ func (g *Gate) tell(w http.ResponseWriter, err error) {
 	io.WriteString(w, "ok\n")
 }
 
-// lane has the slots of a key's requests.
-type lane struct {
+// keySlots has the slots of a key's requests.
+type keySlots struct {
 	work    chan struct{}
 	waiting int // guarded by Gate.mu, as Gate.lanes is
 }
@@ -275,7 +275,7 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	g.mu.Lock()
 	l := g.lanes[name]
 	if l == nil {
-		l = &lane{work: make(chan struct{}, g.Concurrent)}
+		l = &keySlots{work: make(chan struct{}, g.Concurrent)}
 		g.lanes[name] = l
 	}
 	leave = func() { <-l.work }

@@ -21,8 +21,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// reads is a handler that returns the body.
-var reads = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// echoBody is a handler that returns the body.
+var echoBody = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		refusal.Write(w, err)
@@ -71,7 +71,7 @@ func keysOf(t testing.TB, names ...string) (k *Keys, shown []string) {
 func TestKeys(t *testing.T) {
 	k, shown := keysOf(t, "ada", "bob")
 	var log bytes.Buffer
-	g := gateOf(t, reads, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	g := gateOf(t, echoBody, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer "}, {"Authorization", "Bearer sk-wrong"}, {"Authorization", shown[0]},
 		{"Authorization", "Basic " + shown[0]}, {"X-Api-Key", shown[0] + "x"}} {
 		for _, path := range []string{"/v1/models", "/metrics", "/"} {
@@ -96,7 +96,7 @@ func TestKeys(t *testing.T) {
 func TestTheLogOfWrongKeys(t *testing.T) {
 	k, shown := keysOf(t, "ada")
 	var log bytes.Buffer
-	g := gateOf(t, reads, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	g := gateOf(t, echoBody, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	g.strangers.second = time.Now().Add(time.Hour) // the second of the limit must not end, however slow the machine is
 	for range 500 {
 		require.Equal(t, 401, send(g, "GET", "/v1/models", "", "X-Api-Key", "wrong").Code)
@@ -108,10 +108,10 @@ func TestTheLogOfWrongKeys(t *testing.T) {
 	require.Contains(t, send(g, "GET", "/metrics", "", "X-Api-Key", shown[0]).Body.String(),
 		`grpo_http_requests_total{path="/v1/models",status="401"} 501`)
 	began := time.Now()
-	var s strangers
-	for i := range mostTold + 3 {
+	var s strangerLog
+	for i := range mostPerSecond + 3 {
 		told, untold := s.next(began)
-		require.Equal(t, i < mostTold, told)
+		require.Equal(t, i < mostPerSecond, told)
 		require.Zero(t, untold)
 	}
 	told, untold := s.next(began.Add(time.Second))
@@ -138,7 +138,7 @@ func TestKeysOfAdmins(t *testing.T) {
 	// The file may be rewritten while the server runs; a faulty file changes nothing.
 	bob, line, err := NewKey("bob")
 	require.NoError(t, err)
-	g := gateOf(t, reads, Options{Keys: k})
+	g := gateOf(t, echoBody, Options{Keys: k})
 	require.Equal(t, http.StatusUnauthorized, send(g, "GET", "/", "", "X-Api-Key", bob).Code)
 	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
 	require.NoError(t, k.Reread())
@@ -174,7 +174,7 @@ func TestFilesOfKeys(t *testing.T) {
 
 // A page of another site cannot send requests, whatever name it uses for this machine.
 func TestPages(t *testing.T) {
-	g := gateOf(t, reads, Options{Hosts: []string{"localhost", "127.0.0.1", "::1"}, Origins: []string{"https://good.example"}})
+	g := gateOf(t, echoBody, Options{Hosts: []string{"localhost", "127.0.0.1", "::1"}, Origins: []string{"https://good.example"}})
 	evil := httptest.NewRequest("GET", "/v1/models", nil)
 	for host, want := range map[string]int{"evil.example": 421, "evil.example:8000": 421, "LOCALHOST:8000": 200, "[::1]:8000": 200,
 		"127.0.0.1": 200, "localhost.evil.example": 421} {
@@ -188,7 +188,7 @@ func TestPages(t *testing.T) {
 	require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
 	require.Equal(t, http.StatusForbidden, send(g, "OPTIONS", "/v1/x", "", "Origin", "http://evil.example").Code)
 	require.Equal(t, http.StatusForbidden, send(g, "POST", "/v1/x", "a", "Sec-Fetch-Site", "cross-site").Code)
-	require.Equal(t, 200, send(g, "POST", "/v1/x", "a", "Origin", "http://localhost:8000").Code, "its own")
+	require.Equal(t, 200, send(g, "POST", "/v1/x", "a", "Origin", "http://localhost:8000").Code, "an allowed origin is served")
 
 	w = send(g, "OPTIONS", "/v1/x", "", "Origin", "https://good.example", "Access-Control-Request-Headers", "authorization, x-b\r\nc")
 	require.Equal(t, http.StatusNoContent, w.Code)
@@ -204,7 +204,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestBodies(t *testing.T) {
-	g := gateOf(t, reads, Options{MaxBody: 10})
+	g := gateOf(t, echoBody, Options{MaxBody: 10})
 	require.Equal(t, 200, send(g, "POST", "/", "0123456789").Code)
 	require.Equal(t, http.StatusRequestEntityTooLarge, send(g, "POST", "/", "0123456789a").Code)
 	// A body without a length that never ends.
@@ -218,12 +218,12 @@ func TestBodies(t *testing.T) {
 
 // Lines that the log left out are counted once.
 func TestStrangersAreCountedOnce(t *testing.T) {
-	var s strangers
+	var s strangerLog
 	at := time.Unix(0, 0)
 	for second := range 3 {
-		for i := range mostTold + 2 {
+		for i := range mostPerSecond + 2 {
 			told, untold := s.next(at.Add(time.Duration(second) * time.Second))
-			require.Equal(t, i < mostTold, told)
+			require.Equal(t, i < mostPerSecond, told)
 			require.Equal(t, second > 0 && i == 0, untold == 2, "%d were left out", untold)
 		}
 	}
@@ -232,7 +232,7 @@ func TestStrangersAreCountedOnce(t *testing.T) {
 // The log has only the beginning of a body, and only once.
 func TestBodiesInTheLog(t *testing.T) {
 	var log bytes.Buffer
-	g := gateOf(t, reads, Options{Bodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	g := gateOf(t, echoBody, Options{Bodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	require.Equal(t, 200, send(g, "POST", "/", strings.Repeat("q", 3*mostLogged/2)).Code)
 	require.Equal(t, 1, strings.Count(log.String(), `"msg":"body"`))
 	require.Contains(t, log.String(), `"text":"`+strings.Repeat("q", mostLogged)+`"`)
@@ -243,7 +243,7 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestRequestIDs(t *testing.T) {
-	g := gateOf(t, reads, Options{})
+	g := gateOf(t, echoBody, Options{})
 	require.Equal(t, "a-1.b:c_d", send(g, "GET", "/", "", "X-Request-Id", "a-1.b:c_d").Header().Get("X-Request-Id"))
 	longest := strings.Repeat("a", 128)
 	require.Equal(t, longest, send(g, "GET", "/", "", "X-Request-Id", longest).Header().Get("X-Request-Id"))
@@ -292,7 +292,7 @@ func TestTurns(t *testing.T) {
 
 // Paths and statuses are counted; clients cannot make the table grow without bound.
 func TestMetrics(t *testing.T) {
-	g := gateOf(t, reads, Options{})
+	g := gateOf(t, echoBody, Options{})
 	require.Equal(t, []int{4 << 20, 64, 256}, []int{int(g.MaxBody), g.Concurrent, g.Queue})
 	for i := range 50 {
 		send(g, "GET", fmt.Sprintf("/v1/models/%d", i), "")

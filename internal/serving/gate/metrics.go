@@ -71,13 +71,13 @@ func (m *Metrics) request(r *http.Request, status int, took time.Duration) {
 	if status == 0 {
 		status = clientLeft
 	}
-	path := known(r)
+	path := pathLabel(r)
 	m.requests.WithLabelValues(path, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(path).Observe(took.Seconds())
 }
 
-// known is the path of a request as a label, of which there are only a few: clients must not be able to create new ones.
-func known(r *http.Request) string {
+// pathLabel is the path of a request as a label, of which there are only a few: clients must not be able to create new ones.
+func pathLabel(r *http.Request) string {
 	path := r.URL.Path
 	switch path {
 	case "/", healthz, readyz, metrics, "/v1/chat/completions", "/v1/completions", "/v1/models",

@@ -19,7 +19,7 @@ func TestAProtocolWithBoundsOfItsOwn(t *testing.T) {
 			<-hold
 		}
 		w.Header().Set("Known", KeyName(r.Context()))
-		reads(w, r)
+		echoBody(w, r)
 	}), Options{Keys: k, MaxBody: 4, Concurrent: 1, Queue: 1, Own: func(path string) (int64, bool, bool) {
 		return 8, path == "/own/public", strings.HasPrefix(path, "/own/")
 	}})

@@ -50,7 +50,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	}
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
-	inside := &inside{Handler: g}
+	inside := &inProgress{Handler: g}
 	server := &http.Server{
 		Handler:           inside,
 		MaxHeaderBytes:    door.Header,
@@ -85,20 +85,20 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	return err
 }
 
-// inside counts the requests in progress.
-type inside struct {
+// inProgress counts the requests in progress.
+type inProgress struct {
 	http.Handler
 	n atomic.Int64
 }
 
-func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *inProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.n.Add(1)
 	defer i.n.Add(-1)
 	i.Handler.ServeHTTP(w, r)
 }
 
 // wait waits until there are none, or for the context.
-func (i *inside) wait(ctx context.Context) {
+func (i *inProgress) wait(ctx context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for i.n.Load() > 0 {

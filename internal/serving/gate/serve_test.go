@@ -76,7 +76,7 @@ func TestDrain(t *testing.T) {
 // A refusal is sent before the body has arrived, which may take a minute; the connection is reused once the body has been read.
 func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	k, _ := keysOf(t, "ada")
-	g := gateOf(t, reads, Options{Keys: k})
+	g := gateOf(t, echoBody, Options{Keys: k})
 	g.linger = 10 * time.Millisecond
 	address, _, _ := open(t, g, Door{ReadTime: time.Hour})
 	const head = "POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
@@ -148,7 +148,7 @@ func TestAnswersMayPause(t *testing.T) {
 // Slow clients, floods of headers and too many connections are turned away.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
-	g := gateOf(t, reads, Options{Stall: 100 * time.Millisecond})
+	g := gateOf(t, echoBody, Options{Stall: 100 * time.Millisecond})
 	address, _, _ := open(t, g, Door{HeaderTime: 100 * time.Millisecond, ReadTime: 200 * time.Millisecond, Header: 4096})
 	dial := func(text string) net.Conn {
 		c, err := net.Dial("tcp", address)
@@ -161,12 +161,12 @@ func TestHostileConnections(t *testing.T) {
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
 		text, err := io.ReadAll(c)
 		if err != nil {
-			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let stand")
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server did not close the connection")
 		}
 		c.Close()
 		return string(text)
 	}
-	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "headers that do not come")
+	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "a request without its headers is not answered")
 	require.NotContains(t, ends(dial("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")), "200 OK", "a body that does not come")
 
 	address, _, _ = open(t, g, Door{Header: 4096}) // long limits, since a busy machine may be as slow as a slow client
@@ -177,7 +177,7 @@ func TestHostileConnections(t *testing.T) {
 func TestCrowds(t *testing.T) {
 	t.Parallel()
 	k, shown := keysOf(t, "ada")
-	address, _, _ := open(t, gateOf(t, reads, Options{Keys: k}), Door{Connections: 3})
+	address, _, _ := open(t, gateOf(t, echoBody, Options{Keys: k}), Door{Connections: 3})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 
 // A client that sends too large a body gets the reason, and is cut off if it does not stop sending.
 func TestLargeBodiesOverTheWire(t *testing.T) {
-	address, _, _ := open(t, gateOf(t, reads, Options{MaxBody: 1000}), Door{})
+	address, _, _ := open(t, gateOf(t, echoBody, Options{MaxBody: 1000}), Door{})
 	res, err := http.Post("http://"+address+"/v1/x", "application/json", bytes.NewReader(make([]byte, 8<<20)))
 	require.NoError(t, err)
 	defer res.Body.Close()
@@ -267,7 +267,7 @@ func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
 		if r.URL.Path == "/v1/small" {
 			r.Body = http.MaxBytesReader(nil, r.Body, 9)
 		}
-		reads(w, r)
+		echoBody(w, r)
 	})
 	for _, c := range []struct {
 		path, key, want string

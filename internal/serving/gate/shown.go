@@ -27,20 +27,20 @@ func Admin(ctx context.Context) bool {
 	return of.admin
 }
 
-// who finds the key that a request shows, and refuses it if it is unknown.
-func (g *Gate) who(r *http.Request) (of key, err error) {
+// identify finds the key that a request shows, and refuses it if it is unknown.
+func (g *Gate) identify(r *http.Request) (of key, err error) {
 	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
 		return of, nil
 	}
 	if _, public, _ := g.Own(r.URL.Path); public {
-		of, _ = g.shown(r) // not needed, but an admin key has more rights
+		of, _ = g.keyOf(r) // not needed, but an admin key has more rights
 		return of, nil
 	}
-	return g.shown(r)
+	return g.keyOf(r)
 }
 
-// shown looks up the key in the headers that clients use for it.
-func (g *Gate) shown(r *http.Request) (of key, err error) {
+// keyOf looks up the key in the headers that clients use for it.
+func (g *Gate) keyOf(r *http.Request) (of key, err error) {
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		shown = r.Header.Get("X-Api-Key")

@@ -40,7 +40,7 @@ func TestDrawnOneOf(t *testing.T) {
 	v := fixture(t)
 	taken := 0
 	for seed := range 20 * tries(t) {
-		d := drawer{random(seed)}
+		d := schemaDrawer{random(seed)}
 		s := m{"oneOf": []any{d.schema(1).schema, d.schema(1).schema}}
 		if d.coin() {
 			s = m{"oneOf": []any{d.schema(1).schema, s, d.tagged("a", d.schema(0)).schema}}

@@ -79,17 +79,17 @@ func walk(t testing.TB, g *Grammar, rng *rand.Rand, many int) string {
 	}
 }
 
-// closers are characters that end strings, containers and the patterns of the tests.
-const closers = `"}]x1a0 `
+// closingChars are characters that end strings, containers and the patterns of the tests.
+const closingChars = `"}]x1a0 `
 
 // closing chooses a token that brings the text closer to its end.
 func closing(v *Vocabulary, ids []int32, otherwise int32, rng *rand.Rand) int32 {
 	if rng.IntN(4) == 0 {
 		return otherwise
 	}
-	for _, i := range rng.Perm(len(closers)) {
-		if slices.Contains(ids, int32(closers[i])) {
-			otherwise = int32(closers[i])
+	for _, i := range rng.Perm(len(closingChars)) {
+		if slices.Contains(ids, int32(closingChars[i])) {
+			otherwise = int32(closingChars[i])
 		}
 	}
 	if slices.Contains(ids, v.ends[0]) {
@@ -117,8 +117,8 @@ func tokenize(v *Vocabulary, text string, rng *rand.Rand) (ids []int32) {
 	return ids
 }
 
-// takes reports whether a grammar accepts a text in a random tokenization, or what was refused where.
-func takes(g *Grammar, text string, rng *rand.Rand) (bool, string) {
+// accepts reports whether a grammar accepts a text in a random tokenization, or what was refused where.
+func accepts(g *Grammar, text string, rng *rand.Rand) (bool, string) {
 	s := g.Start()
 	mask := make([]uint32, g.voc.words())
 	read := ""

@@ -92,7 +92,7 @@ func TestRegex(t *testing.T) {
 	g, err := Regex(v, `(yes|no)( [日\u00e9]+)?`)
 	require.NoError(t, err)
 	for text, want := range map[string]bool{"yes": true, "no 日é日": true, "": false, "yes ": false, "maybe": false, "yes a": false} {
-		ok, at := takes(g, text, rng)
+		ok, at := accepts(g, text, rng)
 		require.Equal(t, want, ok, at)
 	}
 }
@@ -104,7 +104,7 @@ func TestMasksAreWhatCanBeAccepted(t *testing.T) {
 	require.NoError(t, err)
 	grammars := []*Grammar{words}
 	for seed := range tries(t) / 6 {
-		d := drawer{random(1000 + seed)}
+		d := schemaDrawer{random(1000 + seed)}
 		text, err := json.Marshal(d.schema(3).schema)
 		require.NoError(t, err)
 		grammars = append(grammars, compiled(t, v, string(text)))

@@ -20,13 +20,13 @@ type drawn struct {
 
 type m = map[string]any
 
-// drawer draws random schemas.
-type drawer struct{ *rand.Rand }
+// schemaDrawer draws random schemas.
+type schemaDrawer struct{ *rand.Rand }
 
-func (d drawer) coin() bool { return d.IntN(2) == 0 }
+func (d schemaDrawer) coin() bool { return d.IntN(2) == 0 }
 
 // schema draws a schema of at most depth levels.
-func (d drawer) schema(depth int) drawn {
+func (d schemaDrawer) schema(depth int) drawn {
 	kinds := []func(int) drawn{d.text, d.integer, d.number, d.word, d.constant, d.length}
 	if depth > 0 {
 		kinds = append(kinds, d.object, d.object, d.array, d.choice, d.tuple, d.all, d.dictionary)
@@ -34,7 +34,7 @@ func (d drawer) schema(depth int) drawn {
 	return kinds[d.IntN(len(kinds))](depth - 1)
 }
 
-func (d drawer) text(int) drawn {
+func (d schemaDrawer) text(int) drawn {
 	all := []struct{ pattern, a, b string }{
 		{`^[a-f]{2,4}$`, "ab", "fade"}, {`x\d+`, "x1", "ax22b\n"}, {`^(foo|bar)?$`, "", "foo"}, {`^\S+ \S+$`, "a b", "é 日"},
 	}
@@ -42,7 +42,7 @@ func (d drawer) text(int) drawn {
 	return drawn{m{"type": "string", "pattern": one.pattern}, func() string { return d.quote([]string{one.a, one.b}[d.IntN(2)]) }}
 }
 
-func (d drawer) length(int) drawn {
+func (d schemaDrawer) length(int) drawn {
 	least := d.IntN(4)
 	most := least + d.IntN(40)
 	return drawn{m{"type": "string", "minLength": least, "maxLength": most}, func() string {
@@ -55,7 +55,7 @@ func (d drawer) length(int) drawn {
 }
 
 // quote encodes a string in one of several valid ways.
-func (d drawer) quote(s string) string {
+func (d schemaDrawer) quote(s string) string {
 	if d.coin() {
 		return quote(s)
 	}
@@ -71,13 +71,13 @@ func (d drawer) quote(s string) string {
 	}, s))
 }
 
-func (d drawer) integer(int) drawn {
+func (d schemaDrawer) integer(int) drawn {
 	lo := d.Int64N(3000) - 1500
 	hi := lo + d.Int64N(2000)
 	return drawn{m{"type": "integer", "minimum": lo, "maximum": hi}, func() string { return strconv.FormatInt(lo+d.Int64N(hi-lo+1), 10) }}
 }
 
-func (d drawer) number(int) drawn {
+func (d schemaDrawer) number(int) drawn {
 	lo := float64(d.IntN(2000)-1000) / 64
 	hi := lo + float64(1+d.IntN(2000))/128
 	return drawn{m{"type": "number", "minimum": lo, "exclusiveMaximum": hi}, func() string {
@@ -85,7 +85,7 @@ func (d drawer) number(int) drawn {
 	}}
 }
 
-func (d drawer) word(int) drawn {
+func (d schemaDrawer) word(int) drawn {
 	of := []string{"null", "boolean", "number", "string", "integer"}
 	samples := map[string][]string{
 		"null": {"null"}, "boolean": {"true", "false"}, "number": {"1e-7", "-0.5", "12"}, "string": {`""`, `"a\u00e9"`}, "integer": {"0", "-77"},
@@ -97,7 +97,7 @@ func (d drawer) word(int) drawn {
 	}}
 }
 
-func (d drawer) constant(int) drawn {
+func (d schemaDrawer) constant(int) drawn {
 	values := []string{`"a"`, `"ab"`, `1`, `-2.5`, `null`, `"x y"`, `{"k":[1,"é"]}`, `[]`}
 	d.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
 	values = values[:1+d.IntN(4)]
@@ -109,7 +109,7 @@ func (d drawer) constant(int) drawn {
 }
 
 // list joins parts with random allowed white space.
-func (d drawer) list(open string, parts []string, close string) string {
+func (d schemaDrawer) list(open string, parts []string, close string) string {
 	if len(parts) == 0 {
 		return open + close
 	}
@@ -117,7 +117,7 @@ func (d drawer) list(open string, parts []string, close string) string {
 	return open + space + strings.Join(parts, ","+space) + space + close
 }
 
-func (d drawer) object(depth int) drawn {
+func (d schemaDrawer) object(depth int) drawn {
 	names := []string{"a", "ab", "b\"q", "c", "d", "é"}[:d.IntN(7)]
 	properties, required, of := m{}, []any{}, map[string]drawn{}
 	must := map[string]bool{}
@@ -139,7 +139,7 @@ func (d drawer) object(depth int) drawn {
 	}}
 }
 
-func (d drawer) dictionary(depth int) drawn {
+func (d schemaDrawer) dictionary(depth int) drawn {
 	of := d.schema(depth)
 	return drawn{m{"type": "object", "additionalProperties": of.schema}, func() string {
 		var parts []string
@@ -150,7 +150,7 @@ func (d drawer) dictionary(depth int) drawn {
 	}}
 }
 
-func (d drawer) array(depth int) drawn {
+func (d schemaDrawer) array(depth int) drawn {
 	of, least := d.schema(depth), d.IntN(3)
 	most := least + d.IntN(3)
 	return drawn{m{"type": "array", "items": of.schema, "minItems": least, "maxItems": most}, func() string {
@@ -162,7 +162,7 @@ func (d drawer) array(depth int) drawn {
 	}}
 }
 
-func (d drawer) tuple(depth int) drawn {
+func (d schemaDrawer) tuple(depth int) drawn {
 	a, b, rest := d.schema(depth), d.schema(depth), d.schema(depth)
 	return drawn{m{"type": "array", "prefixItems": []any{a.schema, b.schema}, "items": rest.schema}, func() string {
 		var parts []string
@@ -173,7 +173,7 @@ func (d drawer) tuple(depth int) drawn {
 	}}
 }
 
-func (d drawer) choice(depth int) drawn {
+func (d schemaDrawer) choice(depth int) drawn {
 	a, b := d.schema(depth), d.schema(depth)
 	key := "anyOf"
 	if d.coin() {
@@ -185,18 +185,18 @@ func (d drawer) choice(depth int) drawn {
 }
 
 // tagged is an object with a member that names its variant.
-func (d drawer) tagged(tag string, of drawn) drawn {
+func (d schemaDrawer) tagged(tag string, of drawn) drawn {
 	s := m{"properties": m{"a tag": m{"const": tag}, "of": of.schema}, "required": []any{"a tag", "of"}}
 	return drawn{s, func() string { return d.list("{", []string{`"a tag":"` + tag + `"`, `"of":` + of.sample()}, "}") }}
 }
 
-func (d drawer) all(depth int) drawn {
+func (d schemaDrawer) all(depth int) drawn {
 	of := d.schema(depth)
 	return drawn{m{"allOf": []any{of.schema, true, m{"description": "x"}}}, of.sample}
 }
 
 // recursive is a schema that refers to itself and to another.
-func (d drawer) recursive(depth int) drawn {
+func (d schemaDrawer) recursive(depth int) drawn {
 	leaf := d.schema(depth)
 	var sample func(levels int) string
 	sample = func(levels int) string {
@@ -224,7 +224,7 @@ func tries(t *testing.T) uint64 {
 func TestDrawnSchemas(t *testing.T) {
 	v := fixture(t)
 	for seed := range tries(t) {
-		d := drawer{random(seed)}
+		d := schemaDrawer{random(seed)}
 		s := d.schema(3)
 		if seed%4 == 0 {
 			s = d.recursive(2)
@@ -239,14 +239,14 @@ func TestDrawnSchemas(t *testing.T) {
 			value, err := parse(document)
 			require.NoError(t, err, document)
 			require.NoError(t, validator{root}.check(root, value), "the test's own: %s %s", text, document)
-			ok, at := takes(g, document, d.Rand)
+			ok, at := accepts(g, document, d.Rand)
 			require.True(t, ok, "%s\ndoes not take %q\nat %s", text, document, at)
 
 			document = walk(t, g, d.Rand, d.IntN(60))
 			value, err = parse(document)
 			require.NoError(t, err, "%s\ndrew %q", text, document)
 			require.NoError(t, validator{root}.check(root, value), "%s\ndrew %q", text, document)
-			ok, at = takes(g, document, d.Rand)
+			ok, at = accepts(g, document, d.Rand)
 			require.True(t, ok, "%s\ndrew %q, in other tokens refused at %s", text, document, at)
 		}
 	}

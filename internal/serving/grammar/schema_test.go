@@ -126,11 +126,11 @@ func TestDocuments(t *testing.T) {
 		g := compiled(t, v, c.schema)
 		for range 3 {
 			for _, text := range c.fit {
-				ok, at := takes(g, text, rng)
+				ok, at := accepts(g, text, rng)
 				require.True(t, ok, "%s does not take %s: %s", c.schema, text, at)
 			}
 			for _, text := range c.unfit {
-				ok, at := takes(g, text, rng)
+				ok, at := accepts(g, text, rng)
 				require.False(t, ok, "%s takes %s: %s", c.schema, text, at)
 			}
 		}

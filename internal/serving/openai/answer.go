@@ -26,18 +26,18 @@ type job struct {
 
 // form writes answers of one kind.
 type form interface {
-	start(c *choice) any                      // the first line of a choice in a stream; nil: none
-	scored(c *choice, r *sampler.Rollout) any // the line of a stream when its prompt is scored
-	more(c *choice, d delta) any              // a line of a stream
-	last(c *choice, d delta, r *ended) []any  // the last lines of a choice in a stream
-	usage(u usage) any                        // the line after the last choice
-	whole(choices []*choice, all []*ended, u usage) any
+	start(c *choice) any                              // the first line of a choice in a stream; nil: none
+	scored(c *choice, r *sampler.Rollout) any         // the line of a stream when its prompt is scored
+	more(c *choice, d delta) any                      // a line of a stream
+	last(c *choice, d delta, r *finishedChoice) []any // the last lines of a choice in a stream
+	usage(u usage) any                                // the line after the last choice
+	whole(choices []*choice, all []*finishedChoice, u usage) any
 }
 
-// ended is a choice that is complete.
-type ended struct {
+// finishedChoice is a choice that is complete.
+type finishedChoice struct {
 	*sampler.Rollout
-	joined
+	wholeAnswer
 	finish string
 }
 
@@ -54,7 +54,7 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-func (j *job) used(choices []*choice, all []*ended) (u usage) {
+func (j *job) used(choices []*choice, all []*finishedChoice) (u usage) {
 	for i, r := range j.requests {
 		u.Prompt += len(r.Prompt)
 		cached := 0
@@ -120,8 +120,8 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 // errLeft ends the answer to a client that has disconnected. One that closed only its sending side can read it.
 var errLeft error = refusal.Errorf(499, "the client closed its side of the connection before it was answered; keep it open until then")
 
-// left is why the context of a request ended: its client left, or the server stops.
-func left(ctx context.Context) error {
+// whyEnded is why the context of a request ended: its client left, or the server stops.
+func whyEnded(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
 	}
@@ -140,7 +140,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	}
 	defer cancel()
 	run := &running{job: j, began: time.Now(), choices: make([]*choice, len(j.requests)*j.n)}
-	run.all = make([]*ended, len(run.choices))
+	run.all = make([]*finishedChoice, len(run.choices))
 	for i := range run.choices {
 		run.choices[i] = j.open(i)
 	}
@@ -173,7 +173,7 @@ func (a *lateError) Unwrap() error { return a.error }
 type running struct {
 	*job
 	choices []*choice
-	all     []*ended
+	all     []*finishedChoice
 	out     *stream // nil: the answer is written as a whole
 	done    int
 	began   time.Time
@@ -186,7 +186,7 @@ func (r *running) follow(ctx context.Context, box *mailbox) error {
 		select {
 		case <-box.ready:
 		case <-ctx.Done():
-			return left(ctx)
+			return whyEnded(ctx)
 		}
 		for _, e := range box.take() {
 			if err := r.take(e); err != nil {
@@ -223,7 +223,7 @@ func (r *running) take(e event) error {
 		return nil
 	}
 	r.done++
-	end := &ended{Rollout: e.done}
+	end := &finishedChoice{Rollout: e.done}
 	r.all[e.choice] = end
 	switch {
 	case end.Finish == sampler.Failed:

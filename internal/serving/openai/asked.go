@@ -30,8 +30,8 @@ const (
 	usualMaxTokens = 16      // the default of /v1/completions, as OpenAI has it
 )
 
-// drawing has the sampling parameters that both kinds of requests have in common.
-type drawing struct {
+// samplingFields has the sampling parameters that both kinds of requests have in common.
+type samplingFields struct {
 	n       int
 	seed    uint64
 	params  sampler.Params
@@ -42,9 +42,9 @@ type drawing struct {
 	none    bool // max_tokens is 0: only the prompt is scored
 }
 
-// drawing reads these parameters; max_tokens may not be below fewest. MaxTokens stays 0 if the request does not say it.
-func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error) {
-	d = drawing{n: 1, params: sampler.Params{Temperature: 1, TopP: 1}}
+// samplingFields reads these parameters; max_tokens may not be below fewest. MaxTokens stays 0 if the request does not say it.
+func (s *Server) drawing(f *fields, p *Policy, fewest int) (d samplingFields, err error) {
+	d = samplingFields{n: 1, params: sampler.Params{Temperature: 1, TopP: 1}}
 	f.count("n", &d.n, 1, s.maxN)
 	f.temperature(&d.params.Temperature)
 	f.number("top_p", &d.params.TopP, 0, 1)
@@ -130,7 +130,7 @@ func (f *fields) stops() (stops []string) {
 }
 
 // room returns how many tokens a completion may have, and refuses a prompt that leaves too little room.
-func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err error) {
+func (d *samplingFields) room(p *Policy, prompt []int32, usual int) (maxTokens int, err error) {
 	left := p.MaxLength - len(prompt)
 	maxTokens = d.params.MaxTokens
 	if maxTokens == 0 && !d.none {
@@ -146,14 +146,14 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 }
 
 // request is the request for one prompt. place, the prompt's index, selects its random numbers.
-func (d *drawing) request(place int, prompt []int32, maxTokens int, watch func() func(int32) bool) sampler.Request {
+func (d *samplingFields) request(place int, prompt []int32, maxTokens int, watch func() func(int32) bool) sampler.Request {
 	params := d.params
 	params.MaxTokens, params.Watch = maxTokens, watch
 	return sampler.Request{Prompt: prompt, N: d.n, Key: sampler.Key{Seed: d.seed, Problem: place}, Params: params}
 }
 
 // watch stops a completion at a stop string, or with once after a call; nil if there is neither.
-func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool {
+func (d *samplingFields) watch(open func() *choice, once bool) func() func(int32) bool {
 	if len(d.stops) == 0 && !once {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool 
 }
 
 // name makes an ID from the seed, the prompt and parts, so that equal requests get equal IDs, streamed or not.
-func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
+func (d *samplingFields) name(prefix string, prompt []int32, parts ...int) string {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, d.seed)
 	binary.Write(h, binary.LittleEndian, prompt)
@@ -179,7 +179,7 @@ func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
 }
 
 // callName is the ID of a call.
-func (d *drawing) callName(n calls.Notation, prompt []int32, choice, call int) string {
+func (d *samplingFields) callName(n calls.Notation, prompt []int32, choice, call int) string {
 	if n.List {
 		return d.name("", prompt, choice, call)[:9] // Mistral's templates accept only nine characters
 	}

@@ -97,7 +97,7 @@ func (f *fields) kwargs() json.RawMessage {
 }
 
 // opener returns a function that starts a choice. thinking: the prompt ends within thoughts.
-func opener(p *Policy, n calls.Notation, d drawing, thinking bool) func(int) *choice {
+func opener(p *Policy, n calls.Notation, d samplingFields, thinking bool) func(int) *choice {
 	marks := n.Marks(p.Language.Tokenizer)
 	return func(index int) *choice {
 		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), reader: calls.NewReader(n, thinking),
@@ -114,8 +114,8 @@ func (f *fields) logprobs() (show bool, top int) {
 	return show, top
 }
 
-// chosen are the tools of a request, and what tool_choice says of them.
-type chosen struct {
+// toolChoice are the tools of a request, and what tool_choice says of them.
+type toolChoice struct {
 	list   []chat.Tool
 	forced []tool // a call must be of one of these; empty: no constraint
 	once   bool   // the answer ends after the first call

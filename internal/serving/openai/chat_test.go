@@ -311,7 +311,7 @@ func TestRefusals(t *testing.T) {
 	status, _ := post(t, New(s, Options{}), "/v1/chat/completions", with(""))
 	require.Equal(t, http.StatusInternalServerError, status)
 	status, text := post(t, New(s, Options{}), "/v1/chat/completions", with(`"stream":true`))
-	require.Equal(t, http.StatusOK, status, "it had begun")
+	require.Equal(t, http.StatusOK, status, "the status was sent before the error")
 	list := lines(t, text)
 	require.Contains(t, list[len(list)-1], `"type":"server_error"`)
 	require.NotContains(t, text, "secret")
@@ -337,7 +337,7 @@ func TestAClientLeaves(t *testing.T) {
 		select {
 		case <-s.cancelled:
 		case <-time.After(time.Minute):
-			t.Fatal("it was drawn on")
+			t.Fatal("the request was not cancelled within a minute")
 		}
 		server.Close()
 	}

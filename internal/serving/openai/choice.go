@@ -11,17 +11,17 @@ import (
 // choice is one completion as it is sent to the client.
 type choice struct {
 	index    int
-	speech   *speech
+	speech   *textReleaser
 	reader   *calls.Reader // nil: the text is sent as it is, without parsing
 	ends     []int32       // stop tokens, which are not shown
-	pending  []spoken
+	pending  []textToken
 	tokens   int // including the one that ended it
 	thoughts int // tokens of thoughts
 	called   bool
 }
 
-// spoken is a token, and the range of its text in the completion.
-type spoken struct {
+// textToken is a token, and the range of its text in the completion.
+type textToken struct {
 	sampler.Token
 	start, end int
 }
@@ -29,7 +29,7 @@ type spoken struct {
 // delta is what is new in a choice.
 type delta struct {
 	parts  []calls.Part
-	tokens []spoken // those whose text is now shown
+	tokens []textToken // those whose text is now shown
 }
 
 func (d *delta) empty() bool { return len(d.parts) == 0 }
@@ -45,7 +45,7 @@ func (c *choice) token(t sampler.Token) (d delta) {
 	}
 	start := c.speech.said()
 	text := c.speech.push(t.ID)
-	c.pending = append(c.pending, spoken{t, start, c.speech.said()})
+	c.pending = append(c.pending, textToken{t, start, c.speech.said()})
 	d.parts = c.read(text)
 	if !d.empty() && !c.speech.stopped {
 		d.tokens = c.release()
@@ -64,7 +64,7 @@ func (c *choice) end(r *sampler.Rollout) (d delta) {
 		d.parts = append(d.parts, c.note(c.reader.End())...)
 	}
 	if c.speech.stopped { // tokens of the stop string are not shown
-		c.pending = slices.DeleteFunc(c.pending, func(s spoken) bool { return s.start >= c.speech.shown })
+		c.pending = slices.DeleteFunc(c.pending, func(s textToken) bool { return s.start >= c.speech.shown })
 	}
 	d.tokens, c.pending = c.pending, nil
 	return d
@@ -86,7 +86,7 @@ func (c *choice) note(parts []calls.Part) []calls.Part {
 }
 
 // release takes the pending tokens whose text is shown.
-func (c *choice) release() []spoken {
+func (c *choice) release() []textToken {
 	n := 0
 	for n < len(c.pending) && c.pending[n].end <= c.speech.shown {
 		n++
@@ -125,15 +125,15 @@ func tokensOf(r *sampler.Rollout) []sampler.Token {
 	return list
 }
 
-// joined is a choice as a whole.
-type joined struct {
+// wholeAnswer is a choice as a whole.
+type wholeAnswer struct {
 	thoughts, content strings.Builder
 	names             []string // IDs of the calls
 	arguments         []*strings.Builder
-	tokens            []spoken
+	tokens            []textToken
 }
 
-func (j *joined) add(d delta) {
+func (j *wholeAnswer) add(d delta) {
 	j.tokens = append(j.tokens, d.tokens...)
 	for _, p := range d.parts {
 		j.thoughts.WriteString(p.Thoughts)

@@ -74,7 +74,7 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 		if !is {
 			return false
 		}
-		if err := p.holds(len(text)); err != nil {
+		if err := p.checkLength(len(text)); err != nil {
 			if f.err == nil {
 				f.err = err
 			}
@@ -133,8 +133,8 @@ func allAs(text, tokens func(json.RawMessage) bool) func(i int, part json.RawMes
 }
 
 // scored are the tokens of a prompt with their log-probabilities.
-func scored(tokens []int32, r *sampler.Rollout) []spoken {
-	list := make([]spoken, len(tokens))
+func scored(tokens []int32, r *sampler.Rollout) []textToken {
+	list := make([]textToken, len(tokens))
 	for i, id := range tokens {
 		list[i].Token = sampler.Token{ID: id, Raw: float32(math.NaN())}
 		if i > 0 && i < len(r.Prompt) {

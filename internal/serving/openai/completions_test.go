@@ -51,7 +51,7 @@ func TestPrompts(t *testing.T) {
 			require.Equal(t, ids, r.Prompt)
 			require.Equal(t, i, r.Key.Problem)
 			require.NotEmpty(t, r.Job)
-			require.Equal(t, []string{s.asked[0].Job, "ada"}, []string{r.Job, r.From}, "they take turns as one")
+			require.Equal(t, []string{s.asked[0].Job, "ada"}, []string{r.Job, r.From}, "all prompts of a request are one job of its client")
 			require.Equal(t, usualMaxTokens, r.Params.MaxTokens)
 		}
 		require.Equal(t, n*len(ids), answer.Usage.Prompt)

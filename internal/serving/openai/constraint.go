@@ -155,7 +155,7 @@ func (f *fields) document() json.RawMessage {
 }
 
 // choice reads tool_choice.
-func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
+func (c *toolChoice) choice(raw json.RawMessage, tools []tool) error {
 	var named struct {
 		Type     string `json:"type"`
 		Function struct {
@@ -171,7 +171,7 @@ func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 			c.forced = tools
 		}
 	case text == `"none"`:
-		*c = chosen{}
+		*c = toolChoice{}
 	case len(tools) == 0:
 		return badinput.Errorf("found %s without tools", brief(raw))
 	case text == `"required"`:

@@ -62,7 +62,7 @@ func TestATokenThatIsHeldIsNotListed(t *testing.T) {
 	require.Equal(t, "a", got.Choices[0].content())
 	require.Len(t, got.Choices[0].LogProbs.Content, 1)
 	require.Equal(t, "a", got.Choices[0].LogProbs.Content[0].Token)
-	require.Equal(t, 3, got.Usage.Completion, "those of the stop string were drawn")
+	require.Equal(t, 3, got.Usage.Completion, "usage counts the tokens of the stop string")
 	require.Equal(t, got.Choices, streamed(t, New(s, Options{}), fields).Choices)
 }
 
@@ -89,10 +89,10 @@ func tokensAsText(t *testing.T, s *script, text string) (list []string) {
 	return list
 }
 
-// deaf accepts no writes, like a connection whose client was cut off.
-type deaf struct{ *httptest.ResponseRecorder }
+// failingWriter accepts no writes, like a connection whose client was cut off.
+type failingWriter struct{ *httptest.ResponseRecorder }
 
-func (deaf) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 // A stream that cannot be written ends at once, and drawing for it stops, although no disconnect was reported.
 func TestAStreamThatNobodyTakes(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAStreamThatNobodyTakes(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(`"stream":true`)))
-	New(s, Options{}).ServeHTTP(deaf{httptest.NewRecorder()}, r)
+	New(s, Options{}).ServeHTTP(failingWriter{httptest.NewRecorder()}, r)
 	require.NoError(t, ctx.Err(), "it must end at once, and not wait for the next token")
 	<-s.cancelled
 }

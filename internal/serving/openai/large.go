@@ -20,9 +20,9 @@ func (l *Language) longest() int {
 	return l.most
 }
 
-// holds refuses a text that is too long for the context whatever its tokens, before it is tokenized. If the tokenizer composes
+// checkLength refuses a text that is too long for the context whatever its tokens, before it is tokenized. If the tokenizer composes
 // characters, a token can stand for up to three times its bytes.
-func (p *Policy) holds(bytes int) error {
+func (p *Policy) checkLength(bytes int) error {
 	if most := 3 * p.MaxLength * p.Language.longest(); bytes > most {
 		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
 			"a text of %d bytes exceeds the maximum context length of %d tokens of %s; shorten it", bytes, p.MaxLength, p.Name)}
@@ -36,7 +36,7 @@ func (p *Policy) prompt(f *format, messages []chat.Message, tools []chat.Tool) (
 	for _, m := range messages {
 		length += len(m.Content)
 	}
-	if err := p.holds(length); err != nil {
+	if err := p.checkLength(length); err != nil {
 		return nil, "", err
 	}
 	if tokens, text, err = f.Prompt(messages, tools...); err != nil {

@@ -131,7 +131,7 @@ func contentText(raw json.RawMessage) (string, error) {
 }
 
 // tools reads the tools, and tool_choice.
-func (f *fields) tools() (use chosen, err error) {
+func (f *fields) tools() (use toolChoice, err error) {
 	var tools []tool
 	f.list("tools", mostTools, func(i int, part json.RawMessage) error {
 		t, err := readTool(part)

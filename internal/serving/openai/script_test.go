@@ -37,8 +37,8 @@ type script struct {
 	hanging   chan struct{} // gets a value when a request hangs
 }
 
-// tinys is the tokenizer of the embedded model.
-var tinys = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
+// tinyTokenizer is the tokenizer of the embedded model.
+var tinyTokenizer = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ var tinys = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 // scripted is a script with the tokenizer of the embedded model.
 func scripted(t testing.TB, says ...string) *script {
 	t.Helper()
-	tok, err := tinys()
+	tok, err := tinyTokenizer()
 	require.NoError(t, err)
 	renderer, err := chat.ForModel(tok, chat.Options{})
 	require.NoError(t, err)

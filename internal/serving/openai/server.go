@@ -164,7 +164,7 @@ func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Po
 	if len(text) > body.Large {
 		leave, err := s.turns.Take(r.Context(), s.from(r.Context()))
 		if err != nil {
-			return nil, left(r.Context())
+			return nil, whyEnded(r.Context())
 		}
 		defer leave()
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// speech turns the tokens of a completion into text that can be shown: no partial characters, and nothing that could be
+// textReleaser turns the tokens of a completion into text that can be shown: no partial characters, and nothing that could be
 // the beginning of a stop string.
-type speech struct {
+type textReleaser struct {
 	stream *tokenizer.Stream
 	marks  map[int32]string // control tokens that the reader of the text needs
 	stops  []string
@@ -19,15 +19,15 @@ type speech struct {
 }
 
 // newSpeech starts a text.
-func newSpeech(tok *tokenizer.Tokenizer, marks map[int32]string, stops []string) *speech {
-	return &speech{stream: tok.NewStream(true), marks: marks, stops: stops}
+func newSpeech(tok *tokenizer.Tokenizer, marks map[int32]string, stops []string) *textReleaser {
+	return &textReleaser{stream: tok.NewStream(true), marks: marks, stops: stops}
 }
 
 // said is the number of bytes so far, shown or held.
-func (s *speech) said() int { return s.shown + len(s.held) }
+func (s *textReleaser) said() int { return s.shown + len(s.held) }
 
 // push adds a token and returns the text that can now be shown.
-func (s *speech) push(token int32) string {
+func (s *textReleaser) push(token int32) string {
 	if s.stopped {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (s *speech) push(token int32) string {
 }
 
 // end returns the rest. A partial character becomes U+FFFD, which may complete a stop string.
-func (s *speech) end() string {
+func (s *textReleaser) end() string {
 	if s.stopped {
 		return ""
 	}
@@ -55,14 +55,14 @@ func (s *speech) end() string {
 }
 
 // cut drops the text from the first stop string on, and reports whether there is one.
-func (s *speech) cut() bool {
+func (s *textReleaser) cut() bool {
 	if at := firstStop(s.held, s.stops); at >= 0 {
 		s.held, s.stopped = s.held[:at], true
 	}
 	return s.stopped
 }
 
-func (s *speech) show(n int) string {
+func (s *textReleaser) show(n int) string {
 	text := s.held[:n]
 	s.held, s.shown = s.held[n:], s.shown+n
 	return text

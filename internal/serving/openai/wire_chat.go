@@ -39,8 +39,8 @@ type said struct {
 	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
-// answered is a complete message.
-type answered struct {
+// answerMessage is a complete message.
+type answerMessage struct {
 	Role      string     `json:"role"`
 	Content   *string    `json:"content"`
 	Refusal   *string    `json:"refusal"`
@@ -49,19 +49,19 @@ type answered struct {
 }
 
 type chatLine struct {
-	Index    int         `json:"index"`
-	Delta    said        `json:"delta"`
-	LogProbs *likelihood `json:"logprobs"`
-	Tokens   []int32     `json:"token_ids,omitzero"`
-	Finish   *string     `json:"finish_reason"`
+	Index    int       `json:"index"`
+	Delta    said      `json:"delta"`
+	LogProbs *logProbs `json:"logprobs"`
+	Tokens   []int32   `json:"token_ids,omitzero"`
+	Finish   *string   `json:"finish_reason"`
 }
 
 type chatChoice struct {
-	Index    int         `json:"index"`
-	Message  answered    `json:"message"`
-	LogProbs *likelihood `json:"logprobs"`
-	Tokens   []int32     `json:"token_ids,omitzero"`
-	Finish   string      `json:"finish_reason"`
+	Index    int           `json:"index"`
+	Message  answerMessage `json:"message"`
+	LogProbs *logProbs     `json:"logprobs"`
+	Tokens   []int32       `json:"token_ids,omitzero"`
+	Finish   string        `json:"finish_reason"`
 }
 
 // head has the fields that every answer begins with.
@@ -104,7 +104,7 @@ func (f *conversation) more(c *choice, d delta) any {
 	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens), Tokens: f.ids(d.tokens)}, nil)
 }
 
-func (f *conversation) last(c *choice, d delta, r *ended) (lines []any) {
+func (f *conversation) last(c *choice, d delta, r *finishedChoice) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && (f.logprobs || f.prompt != nil) {
 		lines = append(lines, f.more(c, d))
 	}
@@ -147,10 +147,10 @@ func add(to **string, text string) {
 	*to = &text
 }
 
-func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
+func (f *conversation) whole(choices []*choice, all []*finishedChoice, u usage) any {
 	list := make([]chatChoice, len(all))
 	for i, e := range all {
-		m := answered{Role: "assistant"}
+		m := answerMessage{Role: "assistant"}
 		add(&m.Reasoning, e.thoughts.String())
 		if add(&m.Content, e.content.String()); m.Content == nil && len(e.names) == 0 {
 			none := ""
@@ -171,7 +171,7 @@ func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
 }
 
 // ids are the IDs of tokens, if they are returned; an empty list is not null then.
-func (f *conversation) ids(tokens []spoken) []int32 {
+func (f *conversation) ids(tokens []textToken) []int32 {
 	if f.prompt == nil {
 		return nil
 	}
@@ -182,30 +182,30 @@ func (f *conversation) ids(tokens []spoken) []int32 {
 	return list
 }
 
-// likelihood has the log-probabilities of tokens.
-type likelihood struct {
+// logProbs has the log-probabilities of tokens.
+type logProbs struct {
 	Content []tokenLikelihood `json:"content"`
 	Refusal *string           `json:"refusal"`
 }
 
-type likely struct {
+type topToken struct {
 	Token   string  `json:"token"`
 	LogProb float32 `json:"logprob"`
 	Bytes   []int   `json:"bytes"` // []byte would be encoded as base64
 }
 
 type tokenLikelihood struct {
-	likely
-	Top []likely `json:"top_logprobs"`
+	topToken
+	Top []topToken `json:"top_logprobs"`
 }
 
-func (f *conversation) likelihood(tokens []spoken) *likelihood {
+func (f *conversation) likelihood(tokens []textToken) *logProbs {
 	if !f.logprobs {
 		return nil
 	}
-	l := &likelihood{Content: make([]tokenLikelihood, len(tokens))}
+	l := &logProbs{Content: make([]tokenLikelihood, len(tokens))}
 	for i, t := range tokens {
-		l.Content[i] = tokenLikelihood{f.likely(sampler.Likely{Token: t.ID, LogProb: t.Raw}), []likely{}}
+		l.Content[i] = tokenLikelihood{f.likely(sampler.Likely{Token: t.ID, LogProb: t.Raw}), []topToken{}}
 		for _, other := range t.Top[:min(len(t.Top), f.top)] {
 			l.Content[i].Top = append(l.Content[i].Top, f.likely(other))
 		}
@@ -213,9 +213,9 @@ func (f *conversation) likelihood(tokens []spoken) *likelihood {
 	return l
 }
 
-func (f *conversation) likely(t sampler.Likely) likely {
+func (f *conversation) likely(t sampler.Likely) topToken {
 	text, _ := f.tok.Token(t.Token)
-	l := likely{f.tok.Decode([]int32{t.Token}, false), finite(t.LogProb), make([]int, len(text))}
+	l := topToken{f.tok.Decode([]int32{t.Token}, false), finite(t.LogProb), make([]int, len(text))}
 	for i := range text {
 		l.Bytes[i] = int(text[i])
 	}

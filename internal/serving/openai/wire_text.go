@@ -28,8 +28,8 @@ type texts struct {
 // place is the position of a choice's next token in its text: in the prompt, which shows control tokens, or after it.
 type place struct {
 	prompt *tokenizer.Stream
-	speech *speech // without stop strings
-	offset int     // in characters
+	speech *textReleaser // without stop strings
+	offset int           // in characters
 }
 
 func (f *texts) begin() *place {
@@ -98,7 +98,7 @@ func (f *texts) more(c *choice, d delta) any {
 	return f.line(l)
 }
 
-func (f *texts) last(c *choice, d delta, r *ended) (lines []any) {
+func (f *texts) last(c *choice, d delta, r *finishedChoice) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
 		lines = append(lines, f.more(c, d))
 	}
@@ -113,7 +113,7 @@ func (f *texts) usage(u usage) any {
 	}{f.head(), []textChoice{}, u}
 }
 
-func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
+func (f *texts) whole(choices []*choice, all []*finishedChoice, u usage) any {
 	list := make([]textChoice, len(all))
 	for i, e := range all {
 		l := textChoice{Index: choices[i].index, Text: e.content.String(), Finish: &e.finish}
@@ -122,7 +122,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 			l.Text = asked.text + l.Text
 		}
 		if f.logprobs {
-			var before []spoken
+			var before []textToken
 			if f.echo {
 				before = scored(asked.tokens, e.Rollout)
 			}
@@ -138,7 +138,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 }
 
 // likelihood lists the tokens from a position on. The first prompt of them are the prompt's.
-func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
+func (f *texts) likelihood(tokens []textToken, prompt int, at *place) *textLogs {
 	if !f.logprobs {
 		return nil
 	}

@@ -95,9 +95,9 @@ func TestTheReportWantsATicket(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(p, "GET", report, "").Code, "a key was shown")
 	p.Known = nil
 	p.tickets.now = func() time.Time { return time.Now().Add(lasting + time.Minute) }
-	require.Equal(t, http.StatusUnauthorized, get(p, "GET", first, "").Code, "it is old")
+	require.Equal(t, http.StatusUnauthorized, get(p, "GET", first, "").Code, "an old ticket is refused")
 	require.Equal(t, http.StatusOK, get(p, "GET", link(), "").Code)
-	require.Equal(t, http.StatusUnauthorized, get(New(p.Options), "GET", first, "").Code, "of another process")
+	require.Equal(t, http.StatusUnauthorized, get(New(p.Options), "GET", first, "").Code, "a ticket of another process is refused")
 
 	open := New(Options{Report: file})
 	require.Contains(t, get(open, "GET", own+"about", "").Body.String(), `"report":"/report"}`)

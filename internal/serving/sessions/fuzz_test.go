@@ -18,17 +18,17 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// asks are the calls of a session, one of which a fuzzer picks.
-var asks = []string{"POST /v1/sessions", "POST /v1/sessions/ID/train_step", "POST /v1/sessions/ID/sample", "POST /v1/sessions/ID/save",
-	"POST /v1/sessions/ID/finish", "GET /v1/sessions/ID", "GET /v1/sessions/ID/saved/PART", "DELETE /v1/sessions/PART",
-	"GET /v1/sessions/PART"}
+// sessionCalls are the calls of a session, one of which a fuzzer picks.
+var sessionCalls = []string{"POST /v1/sessions", "POST /v1/sessions/ID/train_step", "POST /v1/sessions/ID/sample",
+	"POST /v1/sessions/ID/save", "POST /v1/sessions/ID/finish", "GET /v1/sessions/ID", "GET /v1/sessions/ID/saved/PART",
+	"DELETE /v1/sessions/PART", "GET /v1/sessions/PART"}
 
-const aRow = `{"id":"a","prompt":"Print 1.","tests":[{"stdin":"","stdout":"1\n","time_limit_ms":9}]}`
+const validRow = `{"id":"a","prompt":"Print 1.","tests":[{"stdin":"","stdout":"1\n","time_limit_ms":9}]}`
 
-// someAsks are valid bodies, by call.
-var someAsks = map[uint8]string{
-	0: `{"model":"tiny","settings":{"learning_rate":1e-4,"lora_targets":["q_proj"],"loss":"grpo"},"problems":[` + aRow + `]}`,
-	1: `{"step":1,"problems":[` + aRow + `],"iterations":2}`, 2: `{"problems":[` + aRow + `],"n":2,"temperature":0.5}`,
+// validBodies are valid bodies, by call.
+var validBodies = map[uint8]string{
+	0: `{"model":"tiny","settings":{"learning_rate":1e-4,"lora_targets":["q_proj"],"loss":"grpo"},"problems":[` + validRow + `]}`,
+	1: `{"step":1,"problems":[` + validRow + `],"iterations":2}`, 2: `{"problems":[` + validRow + `],"n":2,"temperature":0.5}`,
 	3: `{"serve_as":"mine"}`, 4: `{}`,
 }
 
@@ -56,12 +56,12 @@ func FuzzSessions(f *testing.F) {
 	s.stop()
 	require.ErrorIs(f, n.ctx.Err(), context.Canceled)
 
-	for i, body := range someAsks {
+	for i, body := range validBodies {
 		f.Add(i, "0", body)
 	}
 	f.Add(uint8(6), "../../x", "")
 	f.Fuzz(func(t *testing.T, call uint8, part, body string) {
-		method, path, _ := strings.Cut(asks[int(call)%len(asks)], " ")
+		method, path, _ := strings.Cut(sessionCalls[int(call)%len(sessionCalls)], " ")
 		if part == n.ID {
 			return
 		}

@@ -29,12 +29,12 @@ func put(t *testing.T, n *session, key string, goOn <-chan bool, err error) *job
 
 // An idle session leaves memory each time, also after a short use in between.
 func TestASessionRestsAgain(t *testing.T) {
-	_, n := quiet(t, Options{})
+	_, n := idleServer(t, Options{})
 	at := make(chan bool)
-	n.rest()
+	n.queueUnload()
 	held := put(t, n, "a", at, nil)
 	at <- true // it is running
-	n.rest()
+	n.queueUnload()
 	n.mu.Lock()
 	waiting := len(n.queue)
 	n.mu.Unlock()
@@ -45,7 +45,7 @@ func TestASessionRestsAgain(t *testing.T) {
 
 // A failed request that is retried is one job, whatever happens to earlier answers.
 func TestATryAgainIsOneJob(t *testing.T) {
-	_, n := quiet(t, Options{})
+	_, n := idleServer(t, Options{})
 	at, now := make(chan bool), make(chan bool)
 	close(now)
 	failed := put(t, n, "a", now, errors.New("it failed"))
@@ -65,14 +65,14 @@ func TestATryAgainIsOneJob(t *testing.T) {
 
 // If two clients remove a session at once, one succeeds, and the other gets 404.
 func TestASessionIsRemovedOnce(t *testing.T) {
-	s, n := quiet(t, Options{})
+	s, n := idleServer(t, Options{})
 	require.NoError(t, s.delete(httptest.NewRecorder(), nil, n))
 	require.ErrorContains(t, s.delete(httptest.NewRecorder(), nil, n), `there is no session "a" here`)
 }
 
 // A step that failed without anyone reading the error may be retried with another body.
 func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
-	_, n := quiet(t, Options{})
+	_, n := idleServer(t, Options{})
 	now := make(chan bool)
 	close(now)
 	<-put(t, n, "step 1", now, errors.New("it failed")).over
@@ -103,6 +103,6 @@ func TestASessionThatIsBeingRemoved(t *testing.T) {
 	require.Contains(t, begin(), "200 ")
 	other := "/v1/sessions/" + n.ID + "/finish"
 	require.Contains(t, s.call("POST", other, `{}`), "200 ")
-	require.Contains(t, s.call("POST", other, `{"serve_as":"x"}`), "409 ", "nothing is served so")
+	require.Contains(t, s.call("POST", other, `{"serve_as":"x"}`), "409 ", "a finished session cannot be finished with another serve_as")
 	require.Contains(t, s.call("POST", other, `{}`), "200 ")
 }

@@ -24,7 +24,7 @@ import (
 
 // save keeps the adapter of the last step, and serves it if the request gives a name.
 func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error {
-	return n.keeping(w, r, "save", func(ctx context.Context, ask remote.SaveAsk) (remote.Saved, error) {
+	return n.handleKeep(w, r, "save", func(ctx context.Context, ask remote.SaveAsk) (remote.Saved, error) {
 		if n.isFinished() {
 			return remote.Saved{}, finished()
 		}
@@ -37,7 +37,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 
 // finish keeps the adapter, and ends the training.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
-	return n.keeping(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
+	return n.handleKeep(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
 		if n.isFinished() { // the request was repeated
 			now := n.stateNow()
 			if ask.ServeAs != "" && ask.ServeAs != now.ServedAs {
@@ -52,7 +52,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) erro
 	})
 }
 
-func (n *session) keeping(w http.ResponseWriter, r *http.Request, what string,
+func (n *session) handleKeep(w http.ResponseWriter, r *http.Request, what string,
 	keep func(context.Context, remote.SaveAsk) (remote.Saved, error)) error {
 	var ask remote.SaveAsk
 	text, err := body.Read(r, &ask)
@@ -172,7 +172,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) err
 		return err
 	}
 	if kept := n.stateNow().Saved; !slices.Contains(kept, step) {
-		return refusal.Errorf(http.StatusNotFound, "step %d was not saved; %s", step, told(kept))
+		return refusal.Errorf(http.StatusNotFound, "step %d was not saved; %s", step, keptSteps(kept))
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="adapter-%d.tar"`, step))
@@ -183,8 +183,8 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) err
 	return nil
 }
 
-// told lists steps for messages.
-func told(kept []int) string {
+// keptSteps lists steps for messages.
+func keptSteps(kept []int) string {
 	if len(kept) == 0 {
 		return "none is yet: POST …/save keeps the adapter of the last step"
 	}
@@ -222,7 +222,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 	there := s.hide(n) // false: another request is removing it
 	s.mu.Unlock()
 	if !there {
-		return notHere(n.ID)
+		return unknownSession(n.ID)
 	}
 	n.end()
 	last := &job{over: make(chan struct{})}

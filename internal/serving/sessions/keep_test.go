@@ -42,7 +42,7 @@ func TestNothingBeginsOverAClosedServer(t *testing.T) {
 		n := s.sessions[r.ID]
 		rested := make(chan struct{})
 		go func() {
-			n.rest() // as after an idle time
+			n.queueUnload() // as after an idle time
 			close(rested)
 		}()
 		s.stop()

@@ -71,7 +71,7 @@ func TestAskedForAgainASessionStays(t *testing.T) {
 	n = s.sessions[n.ID]
 	require.NoError(t, n.write(func(r *record) { r.Steps = nil }))
 	require.Contains(t, begin(), "not a directory")
-	require.NoFileExists(t, n.file(recordFile), "nothing came of it yet")
+	require.NoFileExists(t, n.file(recordFile), "a session that failed to begin has no record")
 	require.Error(t, n.ctx.Err())
 }
 

@@ -18,16 +18,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// quiet is a server that does not compute, with a session as after a restart.
-func quiet(t *testing.T, o Options) (*Server, *session) {
+// idleServer is a server that does not compute, with a session as after a restart.
+func idleServer(t *testing.T, o Options) (*Server, *session) {
 	o.Store = t.TempDir()
 	s, err := New(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s, kept(t, s, record{ID: "a"})
+	return s, newStoredSession(t, s, record{ID: "a"})
 }
 
-func kept(t *testing.T, s *Server, r record) *session {
+func newStoredSession(t *testing.T, s *Server, r record) *session {
 	n := newSession(s, r)
 	require.NoError(t, n.create(""))
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func kept(t *testing.T, s *Server, r record) *session {
 
 // A long poll is answered with the current state as soon as the server is to stop.
 func TestDrainEndsPolls(t *testing.T) {
-	s, n := quiet(t, Options{Poll: time.Hour})
+	s, n := idleServer(t, Options{Poll: time.Hour})
 	began, end := make(chan bool), make(chan bool)
 	n.jobs["x"] = &job{key: "x", over: make(chan struct{})} // it is running
 	answer := make(chan *httptest.ResponseRecorder)
@@ -65,7 +65,7 @@ func TestDrainEndsPolls(t *testing.T) {
 
 // If there is no room for what would be written, the request is refused.
 func TestNoRoomForSessions(t *testing.T) {
-	s, n := quiet(t, Options{Room: func() error { return badinput.Errorf("the store is full") }})
+	s, n := idleServer(t, Options{Room: func() error { return badinput.Errorf("the store is full") }})
 	err := s.trainStep(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{"step":1}`)), n)
 	require.ErrorContains(t, err, "the store is full")
 	err = s.save(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{}`)), n)
@@ -74,7 +74,7 @@ func TestNoRoomForSessions(t *testing.T) {
 
 // Errors for clients about the server's trouble: a full disk may have room later, and other errors reveal nothing of the machine.
 func TestTroubleOfTheMachine(t *testing.T) {
-	_, n := quiet(t, Options{})
+	_, n := idleServer(t, Options{})
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "429 the disk of the store is full", syscall.EDQUOT: "429 the disk of the store is full",
 		syscall.EROFS: "500 the server failed; its log says why",
@@ -93,11 +93,11 @@ func TestTroubleOfTheMachine(t *testing.T) {
 
 // Finished sessions without a name are removed once nobody uses them.
 func TestFinishedSessionsGo(t *testing.T) {
-	s, _ := quiet(t, Options{}) // sweeps only when called
+	s, _ := idleServer(t, Options{}) // sweeps only when called
 	s.Keep = time.Hour
-	kept(t, s, record{ID: "finished", Finished: true})
-	kept(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
-	asked := kept(t, s, record{ID: "asked", Finished: true})
+	newStoredSession(t, s, record{ID: "finished", Finished: true})
+	newStoredSession(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
+	asked := newStoredSession(t, s, record{ID: "asked", Finished: true})
 	for _, n := range s.sessions {
 		long := time.Now().Add(-2 * time.Hour)
 		require.NoError(t, os.Chtimes(n.file(recordFile), long, long))
@@ -114,7 +114,7 @@ func TestFinishedSessionsGo(t *testing.T) {
 // When a server begins, it removes the remains of killed processes: of a session being created, of a save and of a record; and nothing
 // else.
 func TestRemainsOfKilledSavesGo(t *testing.T) {
-	s, n := quiet(t, Options{})
+	s, n := idleServer(t, Options{})
 	require.NoError(t, n.write(func(r *record) { r.Saved = []int{3} }))
 	for _, name := range []string{filepath.Join("saved", "3"), filepath.Join("saved", ".4.1490126072"), "../.b.77", "run"} {
 		require.NoError(t, os.MkdirAll(n.file(name), 0o700))

@@ -176,12 +176,12 @@ func (s *Server) find(id, owner string) (*session, error) {
 	defer s.mu.Unlock()
 	n := s.sessions[id]
 	if n == nil || n.Owner != owner {
-		return nil, notHere(id)
+		return nil, unknownSession(id)
 	}
 	return n, nil
 }
 
-func notHere(id string) error {
+func unknownSession(id string) error {
 	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
 }
 
@@ -247,7 +247,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	if _, err := words(ask.Settings); err != nil {
 		return nil, err
 	}
-	if err := some("problems", ask.Problems); err != nil {
+	if err := refuseEmpty("problems", ask.Problems); err != nil {
 		return nil, err
 	}
 	problems, err := read(r.Context(), ask.Problems)
@@ -284,7 +284,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	if err != nil {
 		return nil, err
 	}
-	n.record.Shown = shown(cfg)
+	n.record.Shown = changeable(cfg)
 	if err := n.create(lines(ask.Problems)); err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func (s *Server) recall(name string) (*session, error) {
 	}
 	if r.Shown == nil { // the record of an older release
 		if run, err := grpo.OpenSaved(n.file(runFolder), -1, nil); err == nil {
-			n.record.Shown = shown(run.Settings)
+			n.record.Shown = changeable(run.Settings)
 		}
 	}
 	if r.ServedAs != "" && len(r.Saved) > 0 {
@@ -257,7 +257,7 @@ func (n *session) runJobs() {
 		if len(n.queue) == 0 {
 			n.working = false
 			if n.ctx.Err() == nil && n.trainer != nil {
-				n.idle = time.AfterFunc(n.s.Idle, n.rest)
+				n.idle = time.AfterFunc(n.s.Idle, n.queueUnload)
 			}
 			n.mu.Unlock()
 			return
@@ -302,8 +302,8 @@ func (n *session) forgetJob(j *job) {
 	n.drop(j)
 }
 
-// rest closes the trainer of an idle session to free its memory. If it cannot be queued, the session is busy or ending anyway.
-func (n *session) rest() {
+// queueUnload closes the trainer of an idle session to free its memory. If it cannot be queued, the session is busy or ending anyway.
+func (n *session) queueUnload() {
 	_, _ = n.join(&job{over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
 		if err := n.leave(); err != nil {
 			n.s.Log.Error("a session was unloaded with an error", "id", n.ID, "error", err.Error())
@@ -340,7 +340,7 @@ func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 		return nil, err
 	}
 	return n.trainer, n.write(func(r *record) {
-		r.Shown = shown(n.trainer.Settings())
+		r.Shown = changeable(n.trainer.Settings())
 		if done := n.trainer.StepsDone(); done < len(r.Steps) { // its last checkpoint was damaged, and an older one was loaded
 			r.Steps = r.Steps[:done]
 		}

@@ -37,7 +37,7 @@ func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return reward.Score{Reward: float64(n) / float64(1+len(c.Text)), Verdict: reward.WA}, nil
 }
 
-var own = []grpo.Option{grpo.WithGrader(reward.GraderFunc(vowels))}
+var vowelsGrader = []grpo.Option{grpo.WithGrader(reward.GraderFunc(vowels))}
 
 // base is the configuration of a server.
 func base(t testing.TB, words ...string) *configs.Config {
@@ -85,7 +85,7 @@ func newServer(t *testing.T) *server {
 }
 
 func (s *server) start(o Options) {
-	o.Store, o.Config, o.Host, o.Trainer = s.store, base(s.t), s.host, own
+	o.Store, o.Config, o.Host, o.Trainer = s.store, base(s.t), s.host, vowelsGrader
 	o.Models = []serving.NamedDir{{Name: "tiny", Dir: "tiny"}}
 	var err error
 	s.Server, err = New(o)
@@ -147,7 +147,7 @@ func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metric
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	words = append(words, "data="+file, "data_split=all", "run_dir="+filepath.Join(dir, "run"), "order=serial") // the order of newServer
-	tr, err := grpo.Open(t.Context(), base(t, words...), b, nil, own...)
+	tr, err := grpo.Open(t.Context(), base(t, words...), b, nil, vowelsGrader...)
 	require.NoError(t, err)
 	defer tr.Close()
 	for _, subset := range [][]data.Problem{nil, problems()[1:3]} {
@@ -159,10 +159,10 @@ func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metric
 	require.NoError(t, err)
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)
-	return read1(t, filepath.Join(saved, "adapter")), metrics, groups
+	return readWeights(t, filepath.Join(saved, "adapter")), metrics, groups
 }
 
-func read1(t *testing.T, dir string) string {
+func readWeights(t *testing.T, dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "adapter_model.safetensors"))
 	require.NoError(t, err)
 	return string(text)
@@ -215,7 +215,7 @@ func TestARunFromElsewhere(t *testing.T) {
 	require.NotEqual(t, alone, s.says("mine"))
 	dir := filepath.Join(t.TempDir(), "adapter")
 	require.NoError(t, r.Download(t.Context(), saved, dir))
-	require.True(t, adapter == read1(t, dir))
+	require.True(t, adapter == readWeights(t, dir))
 
 	taught := s.says("mine")
 	_, err = r.Finish(t.Context())
@@ -278,7 +278,8 @@ func TestAStepCountsOnce(t *testing.T) {
 		require.Contains(t, s.call("POST", at+"/train_step", ask), want, ask)
 	}
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
-	require.Contains(t, s.call("POST", at+"/train_step", `{"step":3.0,"iterations":1.0}`), `200 {"step":3,`, "as other languages write it")
+	require.Contains(t, s.call("POST", at+"/train_step", `{"step":3.0,"iterations":1.0}`), `200 {"step":3,`,
+		"whole numbers may be written as 3.0")
 	require.Contains(t, s.call("POST", at+"/sample", `{"ids":["p0"],"n":1.0}`), `200 {"step":3,`)
 }
 
@@ -326,7 +327,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 	require.Contains(t, s.call("POST", "/v1/sessions", `{}`), "429 ")
 	at := "/v1/sessions/" + r.ID
 	s.Owner = func(*http.Request) string { return "eve" }
-	require.Equal(t, strings.ReplaceAll(s.call("GET", "/v1/sessions/zz", ""), "zz", r.ID), s.call("GET", at, ""), "it is another's")
+	require.Equal(t, strings.ReplaceAll(s.call("GET", "/v1/sessions/zz", ""), "zz", r.ID), s.call("GET", at, ""), "as if it did not exist")
 	require.Contains(t, s.call("DELETE", at, ""), "404 ")
 	s.Owner = func(*http.Request) string { return "" }
 	for _, path := range []string{"1", "x", "-1", "01", "%2e%2e"} {

@@ -61,7 +61,7 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 	}
 	cfg, err := configs.Load(configs.Source{Base: s.Config, Overrides: said})
 	if err != nil {
-		return nil, unfit(err)
+		return nil, settingsRefusal(err)
 	}
 	cfg.Model = p.Language.Dir
 	if i := slices.IndexFunc(s.Models, func(m serving.NamedDir) bool { return m.Name == p.Name }); i >= 0 {
@@ -82,7 +82,7 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 		cfg.Data, cfg.DataSplit, cfg.DataSources, cfg.ExpectedDatasetHash = n.file(problemsFile), "all", nil, ""
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, unfit(err)
+		return nil, settingsRefusal(err)
 	}
 	return cfg, nil
 }
@@ -90,8 +90,8 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 // longestReason is how much of an error text, which may quote values, is sent to a client, in characters.
 const longestReason = 1000
 
-// unfit turns an error of the configuration into a refusal.
-func unfit(err error) error {
+// settingsRefusal turns an error of the configuration into a refusal.
+func settingsRefusal(err error) error {
 	words := strings.NewReplacer("\n", "; ", "; type ", "; send ", ", or type ", ", or send ")
 	return refusal.Field("settings", "%s", refusal.Short(words.Replace(err.Error()), longestReason))
 }
@@ -165,8 +165,8 @@ func read(ctx context.Context, rows []json.RawMessage) ([]data.Problem, error) {
 	return problems, nil
 }
 
-// shown are the settings that a client may change, with their values.
-func shown(cfg *configs.Config) map[string]json.RawMessage {
+// changeable are the settings that a client may change, with their values.
+func changeable(cfg *configs.Config) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for _, key := range allowed {
 		if text, err := json.Marshal(cfg.Setting(key)); err == nil { // fails for numbers that JSON cannot express

@@ -21,7 +21,7 @@ func (n *session) ended() error {
 	if n.s.ctx.Err() != nil {
 		return errStopping
 	}
-	return notHere(n.ID)
+	return unknownSession(n.ID)
 }
 
 // failed reports whether a job has ended with an error.

@@ -14,7 +14,7 @@ import (
 
 // Large bodies are parsed one at a time, small ones at once; the turn is returned, whatever the error.
 func TestLargeBodiesTakeTurns(t *testing.T) {
-	s, n := quiet(t, Options{})
+	s, n := idleServer(t, Options{})
 	mux := http.NewServeMux()
 	s.Register(mux)
 	post := func(ctx context.Context, path, text string) *httptest.ResponseRecorder {

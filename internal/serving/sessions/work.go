@@ -52,7 +52,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	case *step < 1:
 		return refusal.Field("step", "found %d, expected %d, the next of the session", *step, next)
 	case *step < next && known.Steps[*step-1] != sum:
-		return asked(*step, next)
+		return stepConflict(*step, next)
 	case *step < next:
 		row, err := n.row(*step)
 		if err == nil {
@@ -77,8 +77,8 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	})
 }
 
-// asked refuses a step that was done with other content.
-func asked(step, next int) error {
+// stepConflict refuses a step that was done with other content.
+func stepConflict(step, next int) error {
 	return refusal.Errorf(http.StatusConflict, "step %d was requested with other content before; the next is %d", step, next)
 }
 
@@ -95,7 +95,7 @@ func finished() error {
 
 // subset returns a function that selects the problems of a request, given as rows or by ID. For neither it selects nil.
 func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*grpo.Trainer) ([]data.Problem, error), error) {
-	if err := errors.Join(some("problems", rows), some("ids", ids)); err != nil {
+	if err := errors.Join(refuseEmpty("problems", rows), refuseEmpty("ids", ids)); err != nil {
 		return nil, err
 	}
 	if len(rows) > 0 && len(ids) > 0 {
@@ -114,8 +114,8 @@ func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*gr
 	}, err
 }
 
-// some refuses an empty list, which could mean all or none.
-func some[T any](field string, list []T) error {
+// refuseEmpty refuses an empty list, which could mean all or none.
+func refuseEmpty[T any](field string, list []T) error {
 	if list != nil && len(list) == 0 {
 		return refusal.Field(field, "found an empty list, expected %s, or the field left out", field)
 	}
@@ -148,7 +148,7 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 			return nil, err
 		}
 	} else if before := n.asked(); before != "" && before != sum {
-		return nil, asked(number, number+1)
+		return nil, stepConflict(number, number+1)
 	}
 	if _, err := t.Save(ctx); err != nil {
 		return nil, err

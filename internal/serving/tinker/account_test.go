@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// keyed identifies clients by their key.
-func keyed(o *Options) {
+// ownerByKey identifies clients by their key.
+func ownerByKey(o *Options) {
 	o.Owner = func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("X-Api-Key"), "tml-") }
 }
 
@@ -31,15 +31,15 @@ func (s *site) as(name string) *site {
 // Objects of one client do not exist for another: they can be neither read, nor changed, nor listed. A published checkpoint can be loaded
 // until it is unpublished.
 func TestEachHasHisOwn(t *testing.T) {
-	s := serve(t, t.TempDir(), keyed)
+	s := serve(t, t.TempDir(), ownerByKey)
 	ada, eve := s.as("ada"), s.as("eve")
 	n := ada.connect(t)
 	m := train(t, n, 1)
 	path, err := m.Save(t.Context(), "one")
 	require.NoError(t, err)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
+	_, err = v.Sample(t.Context(), tokens1, drawExactly(1, 2, 1))
 	require.NoError(t, err)
 
 	run := "training_runs/" + m.ID
@@ -96,8 +96,8 @@ func TestOwnersAreKept(t *testing.T) {
 	dir := t.TempDir()
 	var own, open string
 	t.Run("without keys", func(t *testing.T) { open = serve(t, dir).connect(t).ID })
-	t.Run("with keys", func(t *testing.T) { own = serve(t, dir, keyed).as("ada").connect(t).ID })
-	s := serve(t, dir, keyed)
+	t.Run("with keys", func(t *testing.T) { own = serve(t, dir, ownerByKey).as("ada").connect(t).ID })
+	s := serve(t, dir, ownerByKey)
 	require.Len(t, s.as("ada").get(t, "GET", "sessions", nil)["sessions"], 2)
 	require.Equal(t, []any{open}, s.as("eve").get(t, "GET", "sessions", nil)["sessions"])
 	s.as("eve").refused(t, http.StatusNotFound, "GET", "sessions/"+own, nil)
@@ -105,7 +105,7 @@ func TestOwnersAreKept(t *testing.T) {
 
 // Requests other than data and prompts are short, and a client with many pending requests is told to wait. Others are not.
 func TestWhatOneMayHaveIsBounded(t *testing.T) {
-	s := serve(t, t.TempDir(), keyed)
+	s := serve(t, t.TempDir(), ownerByKey)
 	ada, eve := s.as("ada"), s.as("eve")
 	n := ada.connect(t)
 	large := map[string]string{"a": strings.Repeat("a", small)}
@@ -136,10 +136,10 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	change(func() { account.polls = maxPolls })
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "retrieve_future", `{"request_id":"`+m.ID+`#0"}`))
 	change(func() { account.polls = 0 })
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	change(func() { require.Positive(t, account.held) })
 	account.hold(maxHeld)
-	body := crossEntropy(lesson(text1, 3, 1))
+	body := crossEntropy(weightedDatum(tokens1, 3, 1))
 	body.ModelID, body.SeqID = m.ID, 2
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "forward_backward", string(body.Append(nil))))
 	m.Seq = 1
@@ -147,13 +147,13 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return !account.full(0) }, time.Minute, time.Millisecond)
 }
 
-// answering is a response that calls a function when it begins.
-type answering struct {
+// hookedWriter is a response that calls a function when it begins.
+type hookedWriter struct {
 	http.ResponseWriter
 	begins func()
 }
 
-func (a *answering) WriteHeader(code int) {
+func (a *hookedWriter) WriteHeader(code int) {
 	a.begins()
 	a.ResponseWriter.WriteHeader(code)
 }
@@ -163,7 +163,7 @@ func TestAPollThatIsAnsweredIsNone(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
 	account := s.server.account("")
-	w := &answering{httptest.NewRecorder(), func() {
+	w := &hookedWriter{httptest.NewRecorder(), func() {
 		account.mu.Lock()
 		defer account.mu.Unlock()
 		require.Zero(t, account.polls)
@@ -175,7 +175,7 @@ func TestAPollThatIsAnsweredIsNone(t *testing.T) {
 // Results that are large together are not kept for long.
 func TestLargeResultsAreForgotten(t *testing.T) {
 	var a answers
-	large := result{status: fine, kind: isProtobuf, body: make([]byte, maxKept/2+1)}
+	large := result{status: statusOK, kind: isProtobuf, body: make([]byte, maxKept/2+1)}
 	for _, id := range []string{"a", "b", "c"} {
 		f, isNew, err := a.begin(id, "")
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestPollsEndWithTheServer(t *testing.T) {
 	case code := <-answered:
 		require.Equal(t, http.StatusRequestTimeout, code)
 	case <-time.After(10 * time.Second):
-		t.Fatal("the poll goes on")
+		t.Fatal("the poll did not end within 10 seconds")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -263,7 +263,8 @@ func TestModelsTakeSeats(t *testing.T) {
 		one, two := train(t, n, 7), train(t, n, 8)
 		got = nil
 		for range 2 {
-			got = append(got, learned(t, one, crossEntropy(lesson(text1, 3, 1))), learned(t, two, crossEntropy(lesson(text2, 3, 1))))
+			got = append(got, awaitGradient(t, one, crossEntropy(weightedDatum(tokens1, 3, 1))),
+				awaitGradient(t, two, crossEntropy(weightedDatum(tokens2, 3, 1))))
 			got = append(got, stepped(t, two, 1e-2), stepped(t, one, 1e-2))
 		}
 		require.Equal(t, min(models, 2), len(s.server.account("").modelSlots))
@@ -274,28 +275,28 @@ func TestModelsTakeSeats(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// heard is a sampler that records the client of each request.
-type heard struct {
-	Voice
+// recordingSampler is a sampler that records the client of each request.
+type recordingSampler struct {
+	Sampler
 	from chan string
 }
 
-func (h heard) Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error) {
+func (h recordingSampler) Sample(ctx context.Context, w *multilora.Adapter, r sampler.Request) ([]sampler.Rollout, error) {
 	h.from <- r.From
-	return h.Voice.Sample(ctx, w, r)
+	return h.Sampler.Sample(ctx, w, r)
 }
 
 // Sampling requests queue with the other requests of their key, also of other protocols.
 func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	from := make(chan string, 1)
-	s := serve(t, t.TempDir(), keyed, func(o *Options) {
+	s := serve(t, t.TempDir(), ownerByKey, func(o *Options) {
 		base := *o.Bases[0]
-		base.Voice = heard{base.Voice, from}
+		base.Sampler = recordingSampler{base.Sampler, from}
 		o.Bases = []*Base{&base}
 	})
-	v, err := s.as("ada").connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.as("ada").connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
+	_, err = v.Sample(t.Context(), tokens1, drawExactly(1, 2, 1))
 	require.NoError(t, err)
 	require.Equal(t, "ada", <-from)
 }
@@ -314,7 +315,7 @@ func TestLeavingWaitsForNobody(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	turn := s.server.bases["tiny"].Turn
 	turn.Lock()
-	f, err := other.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	f, err := other.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)
 	time.Sleep(100 * time.Millisecond) // while the other computes
 	s.get(t, "POST", "unload_model", map[string]string{"model_id": m.ID})

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // adapter returns the adapter of a sampling session; nil for the bare base model.
-func (s *Server) adapter(v *samplingSession) (*choir.Adapter, error) {
+func (s *Server) adapter(v *samplingSession) (*multilora.Adapter, error) {
 	dims := s.bases[v.Base].Policy.LoRADims()
 	load := func(dir string) (*lora.Adapter, error) {
 		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {
@@ -29,7 +29,7 @@ func (s *Server) adapter(v *samplingSession) (*choir.Adapter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // names can be reused
+		return &multilora.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // names can be reused
 			err = r.Still(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
 				if now.Seq != c.Seq {
 					return again
@@ -50,7 +50,7 @@ func (s *Server) adapter(v *samplingSession) (*choir.Adapter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &choir.Adapter{ID: v.ID, Load: func() (*lora.Adapter, error) { return load(dir) }}, nil
+		return &multilora.Adapter{ID: v.ID, Load: func() (*lora.Adapter, error) { return load(dir) }}, nil
 	}
 	return nil, nil
 }

@@ -69,13 +69,13 @@ func codeOf(err error) int {
 
 // fail answers with an error. Internal errors are logged, and not shown to the client.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	code, text := codeOf(err), s.told(err)
+	code, text := codeOf(err), s.clientError(err)
 	if code == http.StatusRequestEntityTooLarge {
 		text = refusal.Of(err).Message
 	}
 	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
-		if text = failedHere; full {
+		if text = internalError; full {
 			text = refusal.DiskFull
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	if text, err = unpacked(r, most); err != nil {
+	if text, err = readBody(r, most); err != nil {
 		room.is(0)
 		return nil, nil, err
 	}
@@ -121,8 +121,8 @@ func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), 
 	return text, func() { room.is(0) }, nil
 }
 
-// unpacked reads a body, decompressing it.
-func unpacked(r *http.Request, most int64) ([]byte, error) {
+// readBody reads a body, decompressing it.
+func readBody(r *http.Request, most int64) ([]byte, error) {
 	in := http.MaxBytesReader(nil, r.Body, most)
 	var from io.Reader = in
 	switch packing := r.Header.Get("Content-Encoding"); packing {

@@ -35,7 +35,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	s.refused(t, http.StatusGone, "POST", "retrieve_future", old)
 	again := map[string]any{"adam_params": map[string]any{"learning_rate": 1}}
 	_, err := m.Again(t.Context(), "optim_step", 2, again)
-	require.NoError(t, err, "nothing is done again")
+	require.NoError(t, err, "a repeated request is accepted, and not executed again")
 	require.Equal(t, 20, int(want["metrics"].(map[string]any)["updates"].(float64)))
 
 	s.server.stop()
@@ -63,7 +63,7 @@ func TestWhatSleepsIsRead(t *testing.T) {
 			return r.entries == nil && r.held == 0
 		}, 10*time.Second, time.Millisecond)
 	}
-	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // in the middle of a step, which is repeated
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1))) // in the middle of a step, which is repeated
 	asleep()
 	want, err := s.Wait(t.Context(), m.ID+"#1")
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestWhatSleepsIsRead(t *testing.T) {
 func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
 	m := train(t, s.connect(t), 1)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	stepped(t, m, 1e-2)
 	want, err := s.Wait(t.Context(), m.ID+"#1")
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 	require.Equal(t, want, again)
 	require.Zero(t, s.server.account("").held)
 	m.Session = &client.Session{Client: s.Client}
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 }
 
@@ -108,13 +108,13 @@ func TestSessionsAreInTheStore(t *testing.T) {
 	made := s.get(t, "POST", "create_session", map[string]any{"tags": []string{"a"}, "user_metadata": map[string]any{"run": "x"}})
 	n := &client.Session{Client: s.Client, ID: made["session_id"].(string)}
 	m := train(t, n, 1)
-	named, err := n.Voice(t.Context(), "tiny", "")
+	named, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	var unnamed []*client.Voice
+	var unnamed []*client.Sampling
 	for range 3 {
-		v, err := m.Voice(t.Context())
+		v, err := m.Sampling(t.Context())
 		require.NoError(t, err)
-		_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
+		_, err = v.Sample(t.Context(), tokens1, drawExactly(1, 2, 1))
 		require.NoError(t, err)
 		unnamed = append(unnamed, v)
 	}
@@ -129,7 +129,7 @@ func TestSessionsAreInTheStore(t *testing.T) {
 	// A finished sample is returned though the weights are gone; a new one fails, and says what to do.
 	_, err = s.Wait(t.Context(), unnamed[0].ID+"#0")
 	require.NoError(t, err)
-	_, err = unnamed[0].Sample(t.Context(), text1, free(1, 2, 1))
+	_, err = unnamed[0].Sample(t.Context(), tokens1, drawExactly(1, 2, 1))
 	require.ErrorContains(t, err, "these weights are gone")
 	s.get(t, "GET", "samplers/"+unnamed[1].ID, nil)
 	for _, id := range []string{unnamed[0].ID, m.ID + ":sample:999",

@@ -21,11 +21,11 @@ type benchKey struct {
 	attn, mlp bool
 }
 
-// alpha is that of every adapter in this protocol.
-const alpha = 32
+// loraAlpha is that of every adapter in this protocol.
+const loraAlpha = 32
 
 func (k benchKey) config() lora.Config {
-	c := lora.Config{Rank: k.rank, Alpha: alpha}
+	c := lora.Config{Rank: k.rank, Alpha: loraAlpha}
 	if k.attn {
 		c.Targets = append(c.Targets, lora.Q, lora.K, lora.V, lora.O)
 	}
@@ -122,7 +122,7 @@ func (s *Server) makeRoom(base string) bool {
 	for _, r := range idle[longest] {
 		r.mu.Lock()
 		r.yields = true
-		r.nudge()
+		r.signalWork()
 		r.mu.Unlock()
 	}
 	return longest != benchKey{}
@@ -140,8 +140,8 @@ type bench struct {
 	users int
 }
 
-// awake restores the model from its last snapshot. The requests after that are executed again.
-func (r *run) awake() error {
+// restore restores the model from its last snapshot. The requests after that are executed again.
+func (r *run) restore() error {
 	key := keyOf(r.About)
 	b, err := r.findBench(key)
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *run) do(e *entry) error {
 // may exist by now, and the replay succeed.
 func (e *entry) replayed() bool {
 	trains := e.kind == forwardBackward || e.kind == optimStep.kind
-	return trains && e.result.status != server || e.kind == loadWeights.kind && e.result.status == fine
+	return trains && e.result.status != server || e.kind == loadWeights.kind && e.result.status == statusOK
 }
 
 // dirty reports whether a request that failed for the machine's sake may have changed the model.
@@ -275,7 +275,7 @@ func (r *run) execute(e *entry) result {
 		if err != nil {
 			return r.s.failed(err)
 		}
-		return result{status: fine, kind: isProtobuf, body: out.Append(nil)}
+		return result{status: statusOK, kind: isProtobuf, body: out.Append(nil)}
 	}
 	for _, k := range []kind{optimStep, saveWeights, loadWeights, saveForSampler} {
 		if k.kind == e.kind {

@@ -57,8 +57,8 @@ func TestAModelGoesOnAfterAFault(t *testing.T) {
 	require.NoError(t, os.WriteFile(state, nil, 0o644)) // so that the loaded state cannot be saved, as on a full disk
 	require.ErrorContains(t, m.Load(t.Context(), path, true), "server: ")
 	require.NoError(t, os.Remove(state))
-	q := crossEntropy(lesson(text1, 3, 1))
-	require.Equal(t, learned(t, other, q).LogProbs, learned(t, m, q).LogProbs)
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
+	require.Equal(t, awaitGradient(t, other, q).LogProbs, awaitGradient(t, m, q).LogProbs)
 }
 
 // A load saves its state before its result: if the server is killed in between, the result is there after the restart.
@@ -66,12 +66,12 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	first := serve(t, t.TempDir())
 	n := first.connect(t)
 	m := train(t, n, 1)
-	q := crossEntropy(lesson(text1, 3, 1))
-	learned(t, m, q)
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
+	awaitGradient(t, m, q)
 	stepped(t, m, 1e-2)
 	path, err := m.Save(t.Context(), "one")
 	require.NoError(t, err)
-	learned(t, m, q)
+	awaitGradient(t, m, q)
 	stepped(t, m, 1e-2)
 	require.NoError(t, m.Load(t.Context(), path, true))
 
@@ -95,7 +95,7 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	require.JSONEq(t, "{}", string(answer))
 	again := *m
 	again.Session = &client.Session{Client: second.Client, ID: n.ID}
-	require.Equal(t, learned(t, m, q), learned(t, &again, q))
+	require.Equal(t, awaitGradient(t, m, q), awaitGradient(t, &again, q))
 	require.Equal(t, stepped(t, m, 1e-2), stepped(t, &again, 1e-2))
 	count := func(s *site) (waiting, held int) { // waiting: requests without a result; held: bytes that no snapshot has
 		r := s.server.runs[m.ID]
@@ -115,7 +115,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	s := serve(t, folder, func(o *Options) { o.Idle, o.Layouts = time.Millisecond, 1 })
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	var key benchKey
 	require.Eventually(t, func() bool { // both are idle
 		s.server.benchMu.Lock()
@@ -135,12 +135,12 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "no more fit; unload one")
 	s.server.release(wide)
-	want := learned(t, other, q)
+	want := awaitGradient(t, other, q)
 	stepped(t, other, 1e-2)
-	require.Equal(t, want, learned(t, m, q))
+	require.Equal(t, want, awaitGradient(t, m, q))
 	stepped(t, m, 1e-2)
-	want = learned(t, other, q)
-	require.Equal(t, want, learned(t, m, q)) // with both gradients it would differ
+	want = awaitGradient(t, other, q)
+	require.Equal(t, want, awaitGradient(t, m, q)) // with both gradients it would differ
 
 	copied := filepath.Join(t.TempDir(), "store")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(folder)))
@@ -149,7 +149,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	again.Session = &client.Session{Client: next.Client, ID: n.ID}
 	stepped(t, other, 1e-2)
 	stepped(t, &again, 1e-2)
-	require.Equal(t, learned(t, other, q), learned(t, &again, q))
+	require.Equal(t, awaitGradient(t, other, q), awaitGradient(t, &again, q))
 }
 
 // A request that failed because of the machine is not repeated, even when its result is no longer kept.
@@ -157,7 +157,7 @@ func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Models, o.Kept = 1, 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	state := filepath.Join(s.store, "runs", strings.ReplaceAll(m.ID, ":", "_"), "state")
 	require.NoError(t, os.Rename(state, state+"s"))
 	require.NoError(t, os.WriteFile(state, nil, 0o644))
@@ -168,7 +168,7 @@ func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
 	require.NoError(t, os.Remove(state))
 	require.NoError(t, os.Rename(state+"s", state))
 	for range 3 {
-		require.Equal(t, learned(t, other, q), learned(t, m, q))
+		require.Equal(t, awaitGradient(t, other, q), awaitGradient(t, m, q))
 	}
 	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2)) // with the other gradients it would differ
 }
@@ -178,14 +178,14 @@ func TestALoadThatFailedStaysUndone(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	require.ErrorContains(t, m.Load(t.Context(), "tinker://"+m.ID+"/weights/later", false), "user: ")
 	for _, one := range []*client.Training{m, other} {
-		learned(t, one, q)
+		awaitGradient(t, one, q)
 		stepped(t, one, 1e-2)
 		_, err := one.Save(t.Context(), "later")
 		require.NoError(t, err)
-		learned(t, one, q) // in the middle of a step no state is saved
+		awaitGradient(t, one, q) // in the middle of a step no state is saved
 	}
 	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2))
 }

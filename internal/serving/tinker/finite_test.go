@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// over requires that a model refuses a step that would make its weights infinite.
-func over(t *testing.T, m *client.Training, rate float64) {
+// requireInfinite requires that a model refuses a step that would make its weights infinite.
+func requireInfinite(t *testing.T, m *client.Training, rate float64) {
 	t.Helper()
 	f, err := m.OptimStep(t.Context(), rate)
 	require.NoError(t, err)
@@ -29,27 +29,27 @@ func over(t *testing.T, m *client.Training, rate float64) {
 func TestAStepBeyondAllNumbers(t *testing.T) {
 	store := t.TempDir()
 	var m, other *client.Training
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	t.Run("before", func(t *testing.T) {
 		s := serve(t, store)
 		n := s.connect(t)
 		m, other = train(t, n, 1), train(t, n, 1)
 		for _, x := range []*client.Training{m, other} {
-			learned(t, x, q)
+			awaitGradient(t, x, q)
 			stepped(t, x, 1e-3)
-			learned(t, x, q)
+			awaitGradient(t, x, q)
 		}
-		over(t, m, 1e39)
+		requireInfinite(t, m, 1e39)
 		require.Equal(t, stepped(t, other, 1e-3)["metrics"], stepped(t, m, 1e-3)["metrics"])
-		learned(t, m, q)
-		learned(t, other, q)
-		over(t, m, 1e300)
+		awaitGradient(t, m, q)
+		awaitGradient(t, other, q)
+		requireInfinite(t, m, 1e300)
 	})
 	t.Run("after", func(t *testing.T) {
 		s := serve(t, store)
 		m.Session.Client = s.Client
 		require.Equal(t, stepped(t, other, 1e-3)["metrics"], stepped(t, m, 1e-3)["metrics"])
-		require.Equal(t, learned(t, other, q).LogProbs, learned(t, m, q).LogProbs)
+		require.Equal(t, awaitGradient(t, other, q).LogProbs, awaitGradient(t, m, q).LogProbs)
 	})
 }
 
@@ -57,8 +57,8 @@ func TestAStepBeyondAllNumbers(t *testing.T) {
 func TestWeightsThatAreFarOff(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	q := crossEntropy(lesson(text1, 3, 1))
-	learned(t, m, q)
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
+	awaitGradient(t, m, q)
 	good, err := m.Save(t.Context(), "good")
 	require.NoError(t, err)
 	stepped(t, m, 1e30)
@@ -67,19 +67,19 @@ func TestWeightsThatAreFarOff(t *testing.T) {
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "user: data 0: its log-probabilities are not finite")
 	require.ErrorContains(t, err, "load_weights of an earlier checkpoint")
-	v, err := m.Voice(t.Context())
+	v, err := m.Sampling(t.Context())
 	require.NoError(t, err)
-	_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 4}})
+	_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 4}})
 	require.ErrorContains(t, err, "user: the training of "+v.ID+" has diverged")
 	require.NoError(t, m.Load(t.Context(), good, true))
-	learned(t, m, q)
+	awaitGradient(t, m, q)
 }
 
 // Errors about a checkpoint use the name that clients know.
 func TestErrorsNameCheckpointsAndNoPaths(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	stepped(t, m, 1e-3)
 	for _, kind := range []string{"weights", "sampler_weights"} {
 		save := m.Save
@@ -121,7 +121,7 @@ func TestBoundsThatCross(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
 	for _, loss := range []string{"ppo", "cispo"} {
-		q := crossEntropy(lesson(text1, 3, 1))
+		q := crossEntropy(weightedDatum(tokens1, 3, 1))
 		q.Loss, q.Config = loss, map[string]float64{"clip_low_threshold": 1.3, "clip_high_threshold": 1.2}
 		f, err := m.ForwardBackward(t.Context(), q)
 		require.NoError(t, err)
@@ -158,16 +158,16 @@ func (s *site) ask(t *testing.T, method, path string) *http.Response {
 // Integers may be written as 1.0.
 func TestWholeNumbersInOtherWords(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	want, err := v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
+	want, err := v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
 	require.NoError(t, err)
-	got, err := v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
+	got, err := v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
 		"top_k": json.Number("7.00"), "temperature": json.Number("1.0"), "stop": []int{}}})
 	require.NoError(t, err)
 	require.Equal(t, want.Sequences, got.Sequences)
 	for _, wrong := range []string{"1.5", "1e300", "-1e-3"} {
-		_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": json.Number(wrong)}})
+		_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": json.Number(wrong)}})
 		require.ErrorContains(t, err, "sampling_params.max_tokens: found "+wrong+", expected a whole number")
 	}
 }

@@ -34,8 +34,8 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// fill fills a disk up to the given number of bytes, until the file is removed.
-func fill(t *testing.T, dir string, but int) (path string) {
+// fillDisk fills a disk up to the given number of bytes, until the file is removed.
+func fillDisk(t *testing.T, dir string, but int) (path string) {
 	t.Helper()
 	var disk syscall.Statfs_t
 	require.NoError(t, syscall.Statfs(dir, &disk))
@@ -46,8 +46,8 @@ func fill(t *testing.T, dir string, but int) (path string) {
 	return path
 }
 
-// saysFull requires an error that says that the disk is full, and not where.
-func saysFull(t *testing.T, dir string, err error) {
+// requireDiskFull requires an error that says that the disk is full, and not where.
+func requireDiskFull(t *testing.T, dir string, err error) {
 	t.Helper()
 	require.ErrorContains(t, err, "the disk of the store is full; delete checkpoints or sessions")
 	require.NotContains(t, err.Error(), dir)
@@ -64,9 +64,9 @@ func TestWhatAClientHearsOfAFullDisk(t *testing.T) {
 		s.fail(w, httptest.NewRequest("POST", "/", nil), err)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Equal(t, "1", w.Header().Get("Retry-After"))
-		saysFull(t, "/store", errors.New(w.Body.String()))
+		requireDiskFull(t, "/store", errors.New(w.Body.String()))
 		require.Contains(t, log.String(), "/store/sessions/.tmp-17")
-		saysFull(t, "/store", errors.New(string(s.failed(err).body)))
+		requireDiskFull(t, "/store", errors.New(string(s.failed(err).body)))
 	}
 }
 
@@ -76,7 +76,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 	s := serve(t, dir)
 	n := s.connect(t)
 	m := train(t, n, 1)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	_, err := m.Save(t.Context(), "one")
 	require.NoError(t, err)
 	free := func() {
@@ -94,7 +94,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 	calls := map[string]func() error{
 		"create_session":          func() error { _, err := s.Connect(t.Context()); return err },
 		"create_model":            func() error { _, err := n.Train(t.Context(), "tiny", 4, 1); return err },
-		"create_sampling_session": func() error { _, err := n.Voice(t.Context(), "tiny", ""); return err },
+		"create_sampling_session": func() error { _, err := n.Sampling(t.Context(), "tiny", ""); return err },
 		"publish": func() error {
 			return s.Call(t.Context(), "POST", "training_runs/"+m.ID+"/checkpoints/weights/one/publish", nil, nil)
 		},
@@ -105,19 +105,19 @@ func TestADiskWithoutFiles(t *testing.T) {
 		err := call()
 		require.ErrorAs(t, err, &refused, name)
 		require.Equal(t, http.StatusTooManyRequests, refused.Code, name)
-		saysFull(t, dir, err)
+		requireDiskFull(t, dir, err)
 	}
 	s.Patience = patience
 	for name, save := range map[string]func() error{
 		"save_weights":             func() error { _, err := m.Save(t.Context(), "two"); return err },
 		"save_weights_for_sampler": func() error { _, err := m.SaveSampler(t.Context(), "two"); return err },
-		"without a name":           func() error { _, err := m.Voice(t.Context()); return err },
+		"without a name":           func() error { _, err := m.Sampling(t.Context()); return err },
 	} {
 		var failed *client.Failed
 		err := save()
 		require.ErrorAs(t, err, &failed, name)
 		require.Equal(t, "server", failed.Category)
-		saysFull(t, dir, err)
+		requireDiskFull(t, dir, err)
 	}
 	free()
 	for name, call := range calls {
@@ -133,13 +133,13 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	s := serve(t, dir)
 	n := s.connect(t)
 	m := train(t, n, 1)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 
 	var long []wire.Datum
 	for range 100 {
-		long = append(long, lesson(make([]int32, 250), 1, 1))
+		long = append(long, weightedDatum(make([]int32, 250), 1, 1))
 	}
-	filler := fill(t, dir, 300<<10) // room enough to begin
+	filler := fillDisk(t, dir, 300<<10) // room enough to begin
 	patience := s.Patience
 	s.Patience = 1 // reports the error instead of trying again
 	_, err := m.ForwardBackward(t.Context(), crossEntropy(long...))
@@ -147,23 +147,23 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusTooManyRequests, refused.Code)
-	saysFull(t, dir, err)
+	requireDiskFull(t, dir, err)
 	m.Seq--
 	require.NoError(t, os.Remove(filler))
 
 	// There is no room for the result of an accepted request.
 	other := train(t, n, 1)
-	learned(t, other, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, other, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	turn := s.server.bases["tiny"].Turn
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(long[:40]...))
 	if err == nil {
-		filler = fill(t, dir, 0)
+		filler = fillDisk(t, dir, 0)
 	}
 	turn.Unlock()
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
-	saysFull(t, dir, err)
+	requireDiskFull(t, dir, err)
 	require.NoError(t, os.Remove(filler))
 	want := stepped(t, other, 1e-2)["metrics"]
 	require.Equal(t, want, stepped(t, m, 1e-2)["metrics"]) // what failed is not repeated later
@@ -174,9 +174,9 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	again := *m
 	again.Session = &client.Session{Client: next.Client, ID: n.ID}
 	_, err = next.Wait(t.Context(), fmt.Sprintf("%s#%d", m.ID, m.Seq-1))
-	saysFull(t, dir, err)
-	q := crossEntropy(lesson(text1, 3, 1))
-	require.Equal(t, learned(t, other, q), learned(t, &again, q))
+	requireDiskFull(t, dir, err)
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
+	require.Equal(t, awaitGradient(t, other, q), awaitGradient(t, &again, q))
 }
 
 // An idle model has no file open, and continues when it is used again.
@@ -193,11 +193,11 @@ func TestModelsThatRestHaveNoFilesOpen(t *testing.T) {
 	}
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	for range 2 {
-		want := learned(t, other, q)
+		want := awaitGradient(t, other, q)
 		require.Eventually(t, none, time.Minute, time.Millisecond)
-		require.Equal(t, want, learned(t, m, q))
+		require.Equal(t, want, awaitGradient(t, m, q))
 		stepped(t, m, 1e-2)
 		stepped(t, other, 1e-2)
 	}

@@ -49,10 +49,10 @@ type result struct {
 
 // How a request ended. If it failed by its own fault, a replay fails the same way; if the machine failed, it is not replayed.
 const (
-	fine   = "ok"
-	user   = "user"
-	server = "server"
-	lost   = "lost" // the result is too old to be kept
+	statusOK = "ok"
+	user     = "user"
+	server   = "server"
+	lost     = "lost" // the result is too old to be kept
 )
 
 const (
@@ -63,9 +63,9 @@ const (
 func inJSON(v any) result {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return ended(server, failedHere, err)
+		return ended(server, internalError, err)
 	}
-	return result{status: fine, kind: isJSON, body: text}
+	return result{status: statusOK, kind: isJSON, body: text}
 }
 
 // failed is the result of an error: the client's fault, or the machine's.
@@ -73,11 +73,11 @@ func (s *Server) failed(err error) result {
 	var bad *optim.NonFiniteError
 	switch {
 	case badinput.Is(err) || errors.As(err, &bad):
-		return ended(user, s.told(err), err)
+		return ended(user, s.clientError(err), err)
 	case disk.Full(err):
 		return ended(server, refusal.DiskFull, err)
 	}
-	return ended(server, failedHere, err) // without paths of this machine
+	return ended(server, internalError, err) // without paths of this machine
 }
 
 // refused is the result of an error that is the client's fault and names nothing of this machine.
@@ -88,8 +88,8 @@ func ended(status, said string, err error) result {
 	return result{status, isJSON, text, err}
 }
 
-// failedHere is what a client is told about an internal error.
-const failedHere = "the server failed; its log says why"
+// internalError is what a client is told about an internal error.
+const internalError = "the server failed; its log says why"
 
 // retrieve waits for a result, up to Poll.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
@@ -262,8 +262,8 @@ func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 	return x.future, true, nil
 }
 
-// promise is the answer to a heavy call.
-func promise(id, model string) any {
+// futureAnswer is the answer to a heavy call.
+func futureAnswer(id, model string) any {
 	p := map[string]string{"request_id": id}
 	if model != "" {
 		p["model_id"] = model

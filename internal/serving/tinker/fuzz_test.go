@@ -44,7 +44,7 @@ func FuzzCalls(f *testing.F) {
 	require.Equal(f, 200, w.Code, w.Body)
 	w = send("POST create_sampling_session", "", `{"session_id":"s","base_model":"tiny"}`, "")
 	require.Equal(f, 200, w.Code, w.Body)
-	lessons := crossEntropy(lesson(text1, 3, 1))
+	lessons := crossEntropy(weightedDatum(tokens1, 3, 1))
 	lessons.ModelID, lessons.SeqID = "s:train:0", 1
 	for i, body := range map[uint8]string{
 		3: `{"tags":["a"],"user_metadata":{"a":[1]},"session_id":"s"}`, 8: `{"session_id":"s","model_seq_id":1,"base_model":"tiny"}`,

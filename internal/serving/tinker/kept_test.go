@@ -34,7 +34,7 @@ func TestBodiesAreLetGoOfOnce(t *testing.T) {
 	m := train(t, s.connect(t), 1)
 	r := s.server.runs[m.ID]
 	for range 3 {
-		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 		stepped(t, m, 1e-3)
 	}
 	require.Eventually(t, func() bool {
@@ -57,7 +57,7 @@ func TestAModelAtWorkDoesNotFade(t *testing.T) {
 	m := train(t, s.connect(t), 1)
 	turn := s.server.bases["tiny"].Turn
 	turn.Lock()
-	f, err := m.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	f, err := m.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)
 	s.server.runs[m.ID].dropIdle()
 	turn.Unlock()

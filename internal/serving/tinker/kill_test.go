@@ -20,9 +20,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// stretch is one step of a journey.
-func stretch(ctx context.Context, m *client.Training, step int) (saw string, err error) {
-	f, err := m.ForwardBackward(ctx, crossEntropy(lesson(text1, 3, 1), lesson(text2, 1+step%3, 0.5)))
+// traceStep is one step of a journey.
+func traceStep(ctx context.Context, m *client.Training, step int) (saw string, err error) {
+	f, err := m.ForwardBackward(ctx, crossEntropy(weightedDatum(tokens1, 3, 1), weightedDatum(tokens2, 1+step%3, 0.5)))
 	if err != nil {
 		return "", err
 	}
@@ -43,12 +43,12 @@ func stretch(ctx context.Context, m *client.Training, step int) (saw string, err
 	case 1:
 		_, err = m.Save(ctx, fmt.Sprint("at", step))
 	case 2:
-		var v *client.Voice
-		if v, err = m.Voice(ctx); err != nil {
+		var v *client.Sampling
+		if v, err = m.Sampling(ctx); err != nil {
 			return "", err
 		}
 		var s wire.Sampled
-		s, err = v.Sample(ctx, text1, client.Ask{N: 2, Params: map[string]any{"max_tokens": 5, "seed": 4, "stop": []int{}}})
+		s, err = v.Sample(ctx, tokens1, client.Ask{N: 2, Params: map[string]any{"max_tokens": 5, "seed": 4, "stop": []int{}}})
 		saw += fmt.Sprintln(s.Sequences)
 	case 3:
 		err = m.Load(ctx, store.Path(m.ID, store.Weights, fmt.Sprint("at", step-2)), true)
@@ -83,9 +83,9 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// journey is a session of a usual program: steps with both calls in flight, saves, loads and samples. It returns what the program saw,
+// sessionTrace is a session of a usual program: steps with both calls in flight, saves, loads and samples. It returns what the program saw,
 // and the bytes of the last adapter.
-func journey(ctx context.Context, url, dir string, steps int) (string, error) {
+func sessionTrace(ctx context.Context, url, dir string, steps int) (string, error) {
 	c := &client.Client{URL: url, Patience: time.Minute}
 	n, err := c.Connect(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func journey(ctx context.Context, url, dir string, steps int) (string, error) {
 	m.Chunk = 1
 	saw := ""
 	for step := range steps {
-		seen, err := stretch(ctx, m, step)
+		seen, err := traceStep(ctx, m, step)
 		if err != nil {
 			return "", fmt.Errorf("step %d: %w", step, err)
 		}
@@ -127,7 +127,7 @@ func killed(t *testing.T, steps, times int, seed uint64) (saw string, kills int)
 	}
 	ended := make(chan end, 1)
 	go func() {
-		saw, err := journey(t.Context(), "http://"+p.address, p.store, steps)
+		saw, err := sessionTrace(t.Context(), "http://"+p.address, p.store, steps)
 		ended <- end{saw, err}
 	}()
 	moments := rand.New(rand.NewPCG(seed, 1))

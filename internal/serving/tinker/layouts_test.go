@@ -15,7 +15,7 @@ func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
 	n := s.connect(t)
 	m, turn := train(t, n, 1), s.server.bases["tiny"].Turn
 	turn.Lock()
-	f, err := m.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	f, err := m.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)
 	_, err = n.Train(t.Context(), "tiny", 2, 0)
 	require.ErrorContains(t, err, "unload one")
@@ -50,14 +50,14 @@ func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
 // At the limit of layouts, an idle one makes room for another at once: of several the least recently used, and none with a pending
 // request. What a model has learned is kept, also in the middle of a step.
 func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	lessons := func(s *site, disturb func(n *client.Session)) (out []any) {
 		n := s.connect(t)
 		first, err := n.Train(t.Context(), "tiny", 1, 1)
 		require.NoError(t, err)
-		out = append(out, learned(t, first, q))
+		out = append(out, awaitGradient(t, first, q))
 		disturb(n)
-		return append(out, stepped(t, first, 1e-2), learned(t, first, q))
+		return append(out, stepped(t, first, 1e-2), awaitGradient(t, first, q))
 	}
 	want := lessons(serve(t, t.TempDir()), func(*client.Session) {})
 	s, rank := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 2 }), 2
@@ -95,7 +95,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 		return r.yields
 	}
 	require.True(t, yields(idle))
-	require.False(t, yields(busy), "it has something to do")
+	require.False(t, yields(busy), "a busy model must not yield")
 	turn.Unlock()
 	_, err = f.Wait(t.Context())
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Each loss by its formula, for one token, and its derivative with respect to lp.
-var formulas = map[string]struct {
+var lossFormulas = map[string]struct {
 	config  map[string]float64
 	formula func(lp, q, a float64) (loss, slope float64)
 }{
@@ -43,25 +43,25 @@ var formulas = map[string]struct {
 func TestLossesAreTheirFormulas(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
-	var targets = [][]int32{text1[1:], text2[1:]}
+	var targets = [][]int32{tokens1[1:], tokens2[1:]}
 	own, builtin := train(t, n, 3), train(t, n, 3)
 	warm := func(m *client.Training) { // so that B is not zero
-		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 		stepped(t, m, 1e-3)
 	}
 	warm(own)
 	warm(builtin)
-	for _, name := range slices.Sorted(maps.Keys(formulas)) {
-		f := formulas[name]
-		forward := crossEntropy(lesson(text1, 0, 0), lesson(text2, 0, 0))
+	for _, name := range slices.Sorted(maps.Keys(lossFormulas)) {
+		f := lossFormulas[name]
+		forward := crossEntropy(weightedDatum(tokens1, 0, 0), weightedDatum(tokens2, 0, 0))
 		forward.ForwardOnly = true
-		lp := learned(t, own, forward).LogProbs
-		require.Equal(t, 0.0, learned(t, own, forward).Metrics["loss:sum"])
+		lp := awaitGradient(t, own, forward).LogProbs
+		require.Equal(t, 0.0, awaitGradient(t, own, forward).Metrics["loss:sum"])
 		var ratio, custom wire.ForwardBackward
 		ratio = wire.ForwardBackward{Loss: name, Config: f.config}
 		custom.Loss = "cross_entropy"
 		want := 0.0
-		for i, tokens := range [][]int32{text1, text2} {
+		for i, tokens := range [][]int32{tokens1, tokens2} {
 			rows := len(tokens) - 1
 			q, a, w := make([]float32, rows), make([]float32, rows), make([]float32, rows)
 			for p := range rows {
@@ -80,10 +80,10 @@ func TestLossesAreTheirFormulas(t *testing.T) {
 			ratio.Data = append(ratio.Data, wire.Datum{Tokens: tokens[:rows], Inputs: given})
 			custom.Data = append(custom.Data, wire.Datum{Tokens: tokens[:rows], Inputs: weighted})
 		}
-		out := learned(t, builtin, ratio)
+		out := awaitGradient(t, builtin, ratio)
 		require.InEpsilon(t, want, out.Metrics["loss:sum"], 1e-6, name)
 		require.Equal(t, lp, out.LogProbs, name)
-		learned(t, own, custom)
+		awaitGradient(t, own, custom)
 		norm := func(m *client.Training) float64 {
 			return stepped(t, m, 0)["metrics"].(map[string]any)["grad_norm"].(float64)
 		}
@@ -96,7 +96,7 @@ func TestCrossEntropyOfSeveralTargets(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 3)
 	rows := 4
-	tokens := text1[:rows]
+	tokens := tokens1[:rows]
 	column := func(k int) wire.Datum {
 		targets, w := make([]int32, rows), make([]float32, rows)
 		for i := range rows {
@@ -114,7 +114,7 @@ func TestCrossEntropyOfSeveralTargets(t *testing.T) {
 		}
 	}
 	both.Inputs["target_tokens"], both.Inputs["weights"] = targets, w
-	apart, together := learned(t, m, crossEntropy(one, two)), learned(t, m, crossEntropy(lesson(text1, 1, 0), both))
+	apart, together := awaitGradient(t, m, crossEntropy(one, two)), awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 1, 0), both))
 	require.Equal(t, []int64{4, 2}, together.LogProbs[1].Shape)
 	for i := range rows {
 		require.Equal(t, apart.LogProbs[0].Floats[i], together.LogProbs[1].Floats[2*i])
@@ -127,7 +127,7 @@ func TestCrossEntropyOfSeveralTargets(t *testing.T) {
 func TestRequestsThatAreWrong(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 3)
-	good := lesson(text1, 3, 1)
+	good := weightedDatum(tokens1, 3, 1)
 	with := func(change func(d *wire.Datum)) wire.ForwardBackward {
 		d := wire.Datum{Tokens: slices.Clone(good.Tokens), Inputs: maps.Clone(good.Inputs)}
 		change(&d)
@@ -153,8 +153,8 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"data 1: target -5 at position 0": with(func(d *wire.Datum) {
 			d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6))
 		}),
-		"data 0: sequence of 5000 tokens":   crossEntropy(lesson(make([]int32, 5001), 1, 1)),
-		"data 0: model_input has no tokens": crossEntropy(lesson([]int32{1}, 0, 1)),
+		"data 0: sequence of 5000 tokens":   crossEntropy(weightedDatum(make([]int32, 5001), 1, 1)),
+		"data 0: model_input has no tokens": crossEntropy(weightedDatum([]int32{1}, 0, 1)),
 	} {
 		f, err := m.ForwardBackward(t.Context(), r)
 		require.NoError(t, err, want)

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// both runs two functions concurrently, and counts those that succeeded.
-func both(a, b func() error) (well int) {
+// countSucceeding runs two functions concurrently, and counts those that succeeded.
+func countSucceeding(a, b func() error) (well int) {
 	var errs [2]error
 	var done sync.WaitGroup
 	done.Go(func() { errs[0] = a() })
@@ -41,7 +41,7 @@ func TestTwoSamplingSessionsOfANumber(t *testing.T) {
 					map[string]any{"session_id": n.ID, "sampling_session_seq_id": 100 + k, key: value}, nil)
 			}
 		}
-		require.Equal(t, 1, both(open("base_model", "tiny"), open("model_path", path)))
+		require.Equal(t, 1, countSucceeding(open("base_model", "tiny"), open("model_path", path)))
 	}
 }
 
@@ -55,7 +55,7 @@ func TestACheckpointIsChangedTwiceAtOnce(t *testing.T) {
 	for range 8 {
 		s.get(t, "DELETE", at+"publish", nil)
 		s.get(t, "PUT", at+"ttl", map[string]any{"ttl_seconds": nil})
-		require.Equal(t, 2, both(func() error { return s.Call(t.Context(), "POST", at+"publish", nil, nil) },
+		require.Equal(t, 2, countSucceeding(func() error { return s.Call(t.Context(), "POST", at+"publish", nil, nil) },
 			func() error { return s.Call(t.Context(), "PUT", at+"ttl", map[string]any{"ttl_seconds": 9999}, nil) }))
 		c, err := s.server.runs[m.ID].Find(store.Weights, "a")
 		require.NoError(t, err)
@@ -86,12 +86,12 @@ func TestAModelThatWasHalfMade(t *testing.T) {
 // A top-k larger than the vocabulary means all tokens.
 func TestTopKBeyond32Bits(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	draw := func(k int64) []int32 {
-		ask := free(1, 20, 5)
+		ask := drawExactly(1, 20, 5)
 		ask.Params["top_k"] = k
-		got, err := v.Sample(t.Context(), text1, ask)
+		got, err := v.Sample(t.Context(), tokens1, ask)
 		require.NoError(t, err)
 		return got.Sequences[0].Tokens
 	}
@@ -114,9 +114,9 @@ func TestALoadWhileItIsSavedAgain(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
 	m, other, same := train(t, n, 1), train(t, n, 2), train(t, n, 2)
-	q := crossEntropy(lesson(text1, 3, 1))
+	q := crossEntropy(weightedDatum(tokens1, 3, 1))
 	for _, name := range []string{"one", "two"} {
-		learned(t, m, q)
+		awaitGradient(t, m, q)
 		stepped(t, m, 1e-2)
 		_, err := m.Save(t.Context(), name)
 		require.NoError(t, err)
@@ -133,9 +133,9 @@ func TestALoadWhileItIsSavedAgain(t *testing.T) {
 	require.NoError(t, <-loaded)
 	require.NoError(t, <-saved)
 	after := func(m *client.Training) any {
-		learned(t, m, q)
+		awaitGradient(t, m, q)
 		stepped(t, m, 1e-2)
-		return learned(t, m, q)
+		return awaitGradient(t, m, q)
 	}
 	require.Equal(t, after(same), after(other))
 }
@@ -150,10 +150,10 @@ func TestASampleOfWhatIsSavedAgain(t *testing.T) {
 		var err error
 		path, err = m.SaveSampler(t.Context(), name)
 		require.NoError(t, err)
-		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 		stepped(t, m, 1e-2)
 	}
-	v, err := n.Voice(t.Context(), "", path)
+	v, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
 	known, err := s.server.samplingSession(v.ID)
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return promise(created, a.ID), nil
+	return futureAnswer(created, a.ID), nil
 }
 
 func on(b *bool) bool { return b == nil || *b }
@@ -84,14 +84,14 @@ func (s *Server) checkModel(a store.About) error {
 
 // makeRun creates a model, or finds the one that the same request created, and returns the request's ID.
 func (s *Server) makeRun(a store.About) (id string, err error) {
-	content, err := contentOf(a)
+	content, err := contentOfModel(a)
 	if err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	r := s.runs[a.ID]
 	if r != nil {
-		if before, err := contentOf(r.About); err == nil && !bytes.Equal(before, content) {
+		if before, err := contentOfModel(r.About); err == nil && !bytes.Equal(before, content) {
 			s.mu.Unlock()
 			return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", a.ID)
 		}
@@ -108,8 +108,8 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 	return r.accept(0, created, sumOf(created, content), content)
 }
 
-// contentOf is the canonical content of a create_model.
-func contentOf(a store.About) ([]byte, error) {
+// contentOfModel is the canonical content of a create_model.
+func contentOfModel(a store.About) ([]byte, error) {
 	a.Created = time.Time{}
 	return json.Marshal(a)
 }
@@ -166,7 +166,7 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 		}
 		m.unloaded = true
 	}
-	return promise(m.ID+"#"+unload, m.ID), nil
+	return futureAnswer(m.ID+"#"+unload, m.ID), nil
 }
 
 // forwardBackward accepts data to train on. If the data is wrong, the future says so, provided that model and number can be read.
@@ -199,7 +199,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return promise(id, m.ID), nil
+	return futureAnswer(id, m.ID), nil
 }
 
 // numbered accepts requests of a kind.
@@ -230,7 +230,7 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return promise(id, m.ID), nil
+		return futureAnswer(id, m.ID), nil
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 
 // renamed is a request in which the weights have another name.
 func renamed(name string) wire.ForwardBackward {
-	d := lesson(text1, 3, 1)
+	d := weightedDatum(tokens1, 3, 1)
 	d.Inputs = maps.Clone(d.Inputs)
 	d.Inputs[name] = d.Inputs["weights"]
 	delete(d.Inputs, "weights")
-	return crossEntropy(lesson(text2, 2, 1), d)
+	return crossEntropy(weightedDatum(tokens2, 2, 1), d)
 }
 
 // Unknown names of data and settings fail by the future, use up the sequence number, and change nothing.
@@ -41,7 +41,7 @@ func TestNamesThatNobodyReads(t *testing.T) {
 	}
 	own := renamed("rewards") // of a client's own loss
 	own.ForwardOnly = true
-	learned(t, m, own)
+	awaitGradient(t, m, own)
 
 	for want, q := range map[string]struct {
 		call   string
@@ -63,11 +63,11 @@ func TestNamesThatNobodyReads(t *testing.T) {
 		_, err = f.Wait(t.Context())
 		require.ErrorContains(t, err, "user: "+want)
 	}
-	done := got[map[string]any](t)(m.Do(t.Context(), "optim_step", map[string]any{"type": "optim_step", "something_of_another_version": 1,
+	done := await[map[string]any](t)(m.Do(t.Context(), "optim_step", map[string]any{"type": "optim_step", "something_of_another_version": 1,
 		"adam_params": map[string]any{"learning_rate": 0, "type": "adamw"}}))
 	require.Equal(t, 0.0, done["metrics"].(map[string]any)["grad_norm"])
 	f, err := m.ForwardBackward(t.Context(), wire.ForwardBackward{Loss: "cross_entropy", Config: map[string]float64{"zz": 1},
-		Data: crossEntropy(lesson(text1, 3, 1)).Data})
+		Data: crossEntropy(weightedDatum(tokens1, 3, 1)).Data})
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, `loss_fn_config: cross_entropy has no setting "zz", and no other; leave it out`)
@@ -77,10 +77,10 @@ func TestNamesThatNobodyReads(t *testing.T) {
 func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	prompt := func(chunk map[string]any) map[string]any { return map[string]any{"chunks": []any{chunk}} }
-	text := map[string]any{"type": "encoded_text", "tokens": text1}
+	text := map[string]any{"type": "encoded_text", "tokens": tokens1}
 	sample := func(fields map[string]any) map[string]any {
 		all := map[string]any{"sampling_session_id": v.ID, "seq_id": 77, "prompt": prompt(text), "sampling_params": nil, "type": "sample"}
 		maps.Copy(all, fields)
@@ -103,7 +103,7 @@ func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 		"sampling_params: found \\\"max_token\\\", which is not known here; did you mean max_tokens?": {"asample",
 			sample(map[string]any{"sampling_params": map[string]any{"max_token": 4}})},
 		"prompt.chunks 0: found \\\"token\\\", which": {"asample",
-			sample(map[string]any{"prompt": prompt(map[string]any{"type": "encoded_text", "token": text1})})},
+			sample(map[string]any{"prompt": prompt(map[string]any{"type": "encoded_text", "token": tokens1})})},
 		"found \\\"model_pth\\\", which is not known here; did you mean model_path?": {"create_sampling_session",
 			map[string]any{"session_id": n.ID, "base_model": "tiny", "model_pth": "tinker://x/weights/y"}},
 		"prompt.chunks.tokens: found a string, expected a whole number": {"asample",
@@ -141,7 +141,7 @@ func TestNamesInAJournal(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "did you mean weights?")
-	learned(t, plain, crossEntropy(lesson(text2, 2, 1), wire.Datum{Tokens: q.Data[1].Tokens,
+	awaitGradient(t, plain, crossEntropy(weightedDatum(tokens2, 2, 1), wire.Datum{Tokens: q.Data[1].Tokens,
 		Inputs: map[string]wire.Tensor{"target_tokens": q.Data[1].Inputs["target_tokens"]}}))
 
 	folder := filepath.Join(t.TempDir(), "store")
@@ -165,7 +165,7 @@ func TestNamesOfAnotherForm(t *testing.T) {
 	text, err := json.Marshal(many)
 	require.NoError(t, err)
 	require.NoError(t, wire.Known(text, new(wire.OptimStep)))
-	require.NoError(t, learn.Known(crossEntropy(lesson(text1, 3, 1))))
+	require.NoError(t, learn.Known(crossEntropy(weightedDatum(tokens1, 3, 1))))
 
 	for sent, want := range map[string]string{
 		`{"adam_params":{"beta1":0.5,"beta1":0.9}}`: "adam_params.beta1: comes twice", `{"model_id":"\ud800"}`: "model_id: found \\ud800",

@@ -60,14 +60,14 @@ func (s *Server) checkBase(base, dir, name string) error {
 	return nil
 }
 
-// inStore matches folders of models in a text, and checkpoints in them.
-var inStore = regexp.MustCompile(`(s-[0-9a-f]+_train_[0-9]+)(/[A-Za-z_]+)?(/[0-9A-Za-z][^/\s:;,"]*)?`)
+// storePaths matches folders of models in a text, and checkpoints in them.
+var storePaths = regexp.MustCompile(`(s-[0-9a-f]+_train_[0-9]+)(/[A-Za-z_]+)?(/[0-9A-Za-z][^/\s:;,"]*)?`)
 
-// told words an error for a client: models and checkpoints by the names that clients know, and without paths of this machine.
-func (s *Server) told(err error) string {
+// clientError words an error for a client: models and checkpoints by the names that clients know, and without paths of this machine.
+func (s *Server) clientError(err error) string {
 	text := err.Error()
 	runs := filepath.Join(s.Options.Store, "runs") + string(filepath.Separator)
-	text = inStore.ReplaceAllStringFunc(strings.ReplaceAll(text, runs, ""), func(found string) string {
+	text = storePaths.ReplaceAllStringFunc(strings.ReplaceAll(text, runs, ""), func(found string) string {
 		parts := append(strings.SplitN(found, "/", 3), "", "")
 		id, kind, name := strings.ReplaceAll(parts[0], "_", ":"), parts[1], parts[2]
 		if kind == store.Weights || kind == store.Sampler {

@@ -26,13 +26,13 @@ func otherModel(t *testing.T) string {
 	return dir
 }
 
-// twoSaved saves a model in both ways, and returns the paths and the session.
-func twoSaved(t *testing.T, store string) (n *client.Session, paths []string) {
+// saveBothWays saves a model in both ways, and returns the paths and the session.
+func saveBothWays(t *testing.T, store string) (n *client.Session, paths []string) {
 	t.Run("saved", func(t *testing.T) {
 		s := serve(t, store)
 		n = s.connect(t)
 		m := train(t, n, 1)
-		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 		stepped(t, m, 1e-2)
 		for _, save := range []func() (string, error){
 			func() (string, error) { return m.Save(t.Context(), "one") },
@@ -58,16 +58,16 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 			o.Bases, o.Log = []*Base{&base}, slog.New(slog.NewTextHandler(&log, nil))
 		}
 	}
-	n, paths := twoSaved(t, store)
+	n, paths := saveBothWays(t, store)
 	load := func(t *testing.T, s *site, path string) error {
 		n.Client = s.Client
 		return train(t, n, 1).Load(t.Context(), path, false)
 	}
 	sample := func(t *testing.T, s *site, path string) error {
 		n.Client = s.Client
-		v, err := n.Voice(t.Context(), "", path)
+		v, err := n.Sampling(t.Context(), "", path)
 		require.NoError(t, err)
-		_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 2}})
+		_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 2}})
 		return err
 	}
 	t.Run("another model", func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ending is a body that calls a function when it was read to its end.
-type ending struct {
+// hookedBody is a body that calls a function when it was read to its end.
+type hookedBody struct {
 	io.Reader
 	ends func()
 }
 
-func (e *ending) Read(p []byte) (int, error) {
+func (e *hookedBody) Read(p []byte) (int, error) {
 	n, err := e.Reader.Read(p)
 	if err == io.EOF {
 		e.ends()
@@ -26,14 +26,14 @@ func (e *ending) Read(p []byte) (int, error) {
 
 // A body counts against the limit until it is decoded: bodies waiting for that are bounded together with those being read.
 func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
-	s := serve(t, t.TempDir(), keyed)
+	s := serve(t, t.TempDir(), ownerByKey)
 	ada := s.as("ada")
 	n := ada.connect(t)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	m := train(t, n, 1)
 	account := s.server.account("ada")
-	data := crossEntropy(lesson(text1, 3, 1))
+	data := crossEntropy(weightedDatum(tokens1, 3, 1))
 	data.ModelID, data.SeqID = m.ID, 1
 	for path, text := range map[string]string{
 		"forward_backward": string(data.Append(nil)),
@@ -41,7 +41,7 @@ func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 			strings.Repeat(" ", small) + `"sampling_params":{"max_tokens":1}}`,
 	} {
 		call := func(ends func()) int {
-			r := httptest.NewRequest("POST", prefix+path, &ending{strings.NewReader(text), ends})
+			r := httptest.NewRequest("POST", prefix+path, &hookedBody{strings.NewReader(text), ends})
 			r.Header.Set("X-Api-Key", ada.Key)
 			r.ContentLength = int64(len(text))
 			w := httptest.NewRecorder()
@@ -66,9 +66,9 @@ func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 
 // A sampling request may be as long as a prompt, and not as long as training data.
 func TestAPromptIsNoData(t *testing.T) {
-	s := serve(t, t.TempDir(), keyed)
+	s := serve(t, t.TempDir(), ownerByKey)
 	ada := s.as("ada")
-	v, err := ada.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := ada.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	ask := func(more string) int {
 		r := httptest.NewRequest("POST", prefix+"asample", strings.NewReader(`{"sampling_session_id":"`+v.ID+
@@ -79,6 +79,7 @@ func TestAPromptIsNoData(t *testing.T) {
 		return w.Code
 	}
 	context := s.server.bases["tiny"].Context
-	require.Equal(t, http.StatusOK, ask(`{"type":"encoded_text","tokens":[5`+strings.Repeat(",5", 8*context)+`]},`), "told by its future")
+	require.Equal(t, http.StatusOK, ask(`{"type":"encoded_text","tokens":[5`+strings.Repeat(",5", 8*context)+`]},`),
+		"a prompt that is too long is accepted: its future has the error")
 	require.Equal(t, http.StatusRequestEntityTooLarge, ask(strings.Repeat("{},", small/3+perToken*context/3)))
 }

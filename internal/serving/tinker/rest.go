@@ -20,8 +20,8 @@ type cursor struct {
 	Total  int `json:"total_count"`
 }
 
-// paged returns the part of a list that a call asks for.
-func paged[T any](r *http.Request, all []T) ([]T, cursor, error) {
+// pageOf returns the part of a list that a call asks for.
+func pageOf[T any](r *http.Request, all []T) ([]T, cursor, error) {
 	c := cursor{Limit: 20, Total: len(all)}
 	for key, to := range map[string]*int{"limit": &c.Limit, "offset": &c.Offset} {
 		if text := r.URL.Query().Get(key); text != "" {
@@ -91,7 +91,7 @@ func (s *Server) allRuns(who string) []*run {
 }
 
 func (s *Server) listRuns(r *http.Request) (any, error) {
-	page, c, err := paged(r, s.allRuns(s.who(r)))
+	page, c, err := pageOf(r, s.allRuns(s.who(r)))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Server) listCheckpoints(r *http.Request) (any, error) {
 			all = append(all, checkpointJSON(m, c))
 		}
 	}
-	page, c, err := paged(r, all)
+	page, c, err := pageOf(r, all)
 	return map[string]any{"checkpoints": page, "cursor": c}, err
 }
 

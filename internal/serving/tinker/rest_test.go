@@ -192,7 +192,7 @@ func TestAPackedBody(t *testing.T) {
 		answer.Body.Close()
 		return answer
 	}
-	r := crossEntropy(lesson(text1, 3, 1))
+	r := crossEntropy(weightedDatum(tokens1, 3, 1))
 	r.ModelID, r.SeqID = m.ID, 1
 	require.Equal(t, http.StatusOK, post(r.Append(nil)).StatusCode)
 	require.Equal(t, http.StatusRequestEntityTooLarge, post(make([]byte, s.server.Body+1)).StatusCode)
@@ -217,8 +217,8 @@ func TestAStoreIsOpenedAgain(t *testing.T) {
 	s := serve(t, dir)
 	s.get(t, "POST", "session_heartbeat", map[string]string{"session_id": id})
 	v := &client.Session{Client: s.Client, ID: id}
-	named, err := v.Voice(t.Context(), "", path)
+	named, err := v.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
-	_, err = named.Sample(t.Context(), text1, free(1, 2, 1))
+	_, err = named.Sample(t.Context(), tokens1, drawExactly(1, 2, 1))
 	require.NoError(t, err)
 }

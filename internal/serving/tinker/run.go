@@ -100,7 +100,7 @@ func (r *run) open() error {
 		case rec.Kind != store.Done:
 			r.enter(&entry{newFuture(), rec.Seq, rec.Kind, rec.Sum, rec.Body})
 			if rec.Kind == skipped {
-				r.finish(r.entries[rec.Seq], neverCame(rec.Seq))
+				r.finish(r.entries[rec.Seq], missingRequest(rec.Seq))
 			}
 		case e != nil && !e.settled():
 			r.finish(e, result{status: rec.Status, kind: rec.Type, body: rec.Body})
@@ -113,7 +113,7 @@ func (r *run) open() error {
 	return err
 }
 
-func neverCame(seq int64) result {
+func missingRequest(seq int64) result {
 	return refused(badinput.Errorf("seq_id: request %d did not come in time, and later ones were done without it", seq))
 }
 
@@ -181,11 +181,11 @@ func (r *run) wakeWorker() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.working {
-		r.nudge()
+		r.signalWork()
 	}
 }
 
-func (r *run) nudge() {
+func (r *run) signalWork() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -194,7 +194,7 @@ func (r *run) nudge() {
 
 // start starts the working goroutine, or wakes it; mu is held.
 func (r *run) start() {
-	r.nudge()
+	r.signalWork()
 	if !r.working && r.s.ctx.Err() == nil && r.waiting > 0 {
 		r.working = true
 		r.s.work.Go(r.work)
@@ -213,7 +213,7 @@ func (r *run) work() {
 		return
 	}
 	defer func() { <-r.account.modelSlots }()
-	if err := r.awake(); err != nil {
+	if err := r.restore(); err != nil {
 		r.giveUp(err)
 		return
 	}
@@ -291,7 +291,7 @@ func (r *run) skip() error {
 	for _, rec := range records {
 		e := &entry{newFuture(), rec.Seq, skipped, "", nil}
 		r.enter(e)
-		r.finish(e, neverCame(rec.Seq))
+		r.finish(e, missingRequest(rec.Seq))
 	}
 	r.s.Log.Warn("missing requests were skipped", "model", r.ID, "from", from, "count", len(records))
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -37,13 +37,13 @@ type Base struct {
 	Policy  *model.Policy
 	Backend kernels.Backend
 	Turn    sync.Locker // held by whoever computes on the backend
-	Voice   Voice       // samples completions
+	Sampler Sampler     // samples completions
 }
 
-// Voice samples completions for a base.
-type Voice interface {
+// Sampler samples completions for a base.
+type Sampler interface {
 	// Sample samples the completions of a request with an adapter; nil is the bare base. It is called by many goroutines.
-	Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error)
+	Sample(ctx context.Context, w *multilora.Adapter, r sampler.Request) ([]sampler.Rollout, error)
 }
 
 // Options of a server. All but Store and Bases may be left zero.

@@ -87,8 +87,8 @@ func train(t *testing.T, n *client.Session, seed int64) *client.Training {
 	return m
 }
 
-// lesson is a datum of the tokens, the last n of which have a weight.
-func lesson(tokens []int32, n int, weight float32) wire.Datum {
+// weightedDatum is a datum of the tokens, the last n of which have a weight.
+func weightedDatum(tokens []int32, n int, weight float32) wire.Datum {
 	rows := len(tokens) - 1
 	w := make([]float32, rows)
 	for i := rows - n; i < rows; i++ {
@@ -102,8 +102,8 @@ func crossEntropy(data ...wire.Datum) wire.ForwardBackward {
 	return wire.ForwardBackward{Loss: "cross_entropy", Data: data}
 }
 
-// got sends a request and waits for its result.
-func got[T any](t *testing.T) func(*client.Future[T], error) T {
+// await sends a request and waits for its result.
+func await[T any](t *testing.T) func(*client.Future[T], error) T {
 	return func(f *client.Future[T], err error) T {
 		t.Helper()
 		require.NoError(t, err)
@@ -113,26 +113,26 @@ func got[T any](t *testing.T) func(*client.Future[T], error) T {
 	}
 }
 
-func learned(t *testing.T, m *client.Training, r wire.ForwardBackward) wire.Output {
+func awaitGradient(t *testing.T, m *client.Training, r wire.ForwardBackward) wire.Output {
 	t.Helper()
-	return got[wire.Output](t)(m.ForwardBackward(t.Context(), r))
+	return await[wire.Output](t)(m.ForwardBackward(t.Context(), r))
 }
 
 func stepped(t *testing.T, m *client.Training, rate float64) map[string]any {
 	t.Helper()
-	return got[map[string]any](t)(m.OptimStep(t.Context(), rate))
+	return await[map[string]any](t)(m.OptimStep(t.Context(), rate))
 }
 
-var text1, text2 = []int32{5, 6, 7, 8, 9, 10, 11}, []int32{5, 6, 7, 30, 31, 32}
+var tokens1, tokens2 = []int32{5, 6, 7, 8, 9, 10, 11}, []int32{5, 6, 7, 30, 31, 32}
 
 func TestAModelLearnsWhatItIsTaught(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	lessons := crossEntropy(lesson(text1, 3, 1), lesson(text2, 2, 1))
-	first := learned(t, m, lessons)
+	lessons := crossEntropy(weightedDatum(tokens1, 3, 1), weightedDatum(tokens2, 2, 1))
+	first := awaitGradient(t, m, lessons)
 	for range 5 {
 		stepped(t, m, 1e-2)
-		learned(t, m, lessons)
+		awaitGradient(t, m, lessons)
 	}
 	f, err := m.ForwardBackward(t.Context(), lessons)
 	require.NoError(t, err)
@@ -148,8 +148,8 @@ func TestAModelLearnsWhatItIsTaught(t *testing.T) {
 	// A forward pass changes nothing, and has the same results.
 	forward := lessons
 	forward.ForwardOnly = true
-	again := learned(t, m, forward)
-	require.Equal(t, again, learned(t, m, forward))
+	again := awaitGradient(t, m, forward)
+	require.Equal(t, again, awaitGradient(t, m, forward))
 	require.Less(t, again.Metrics["loss:sum"], last.Metrics["loss:sum"])
 	require.Equal(t, 0.0, stepped(t, m, 0)["metrics"].(map[string]any)["grad_norm"])
 }
@@ -160,8 +160,8 @@ func TestChunksAreOneRequest(t *testing.T) {
 	n := s.connect(t)
 	whole, cut := train(t, n, 1), train(t, n, 1)
 	cut.Chunk = 1
-	data := crossEntropy(lesson(text1, 3, 1), lesson(text2, 2, -0.5), lesson([]int32{40, 41, 42}, 1, 3))
-	a, b := learned(t, whole, data), learned(t, cut, data)
+	data := crossEntropy(weightedDatum(tokens1, 3, 1), weightedDatum(tokens2, 2, -0.5), weightedDatum([]int32{40, 41, 42}, 1, 3))
+	a, b := awaitGradient(t, whole, data), awaitGradient(t, cut, data)
 	require.Equal(t, a.LogProbs, b.LogProbs)
 	require.InDelta(t, a.Metrics["loss:sum"], b.Metrics["loss:sum"], 1e-9)
 	require.EqualValues(t, 3, cut.Seq)
@@ -174,16 +174,16 @@ func TestTwoModelsDoNotMoveEachOther(t *testing.T) {
 	alone := train(t, n, 7)
 	var want []wire.Output
 	for range 2 {
-		want = append(want, learned(t, alone, crossEntropy(lesson(text1, 3, 1))))
+		want = append(want, awaitGradient(t, alone, crossEntropy(weightedDatum(tokens1, 3, 1))))
 		stepped(t, alone, 1e-2)
 	}
 	one, two := train(t, n, 7), train(t, n, 8)
 	wide, err := n.Train(t.Context(), "tiny", 8, 7)
 	require.NoError(t, err)
 	for i := range 2 {
-		learned(t, two, crossEntropy(lesson(text2, 3, 1)))
-		require.Equal(t, want[i], learned(t, one, crossEntropy(lesson(text1, 3, 1))))
-		learned(t, wide, crossEntropy(lesson(text2, 3, 1)))
+		awaitGradient(t, two, crossEntropy(weightedDatum(tokens2, 3, 1)))
+		require.Equal(t, want[i], awaitGradient(t, one, crossEntropy(weightedDatum(tokens1, 3, 1))))
+		awaitGradient(t, wide, crossEntropy(weightedDatum(tokens2, 3, 1)))
 		stepped(t, two, 1e-2)
 		stepped(t, one, 1e-2)
 		stepped(t, wide, 1e-2)
@@ -195,28 +195,28 @@ func TestSavedStatesGoOnAsIfNothingHadBeen(t *testing.T) {
 	s := serve(t, store)
 	n := s.connect(t)
 	m := train(t, n, 1)
-	lessons := crossEntropy(lesson(text1, 3, 1))
-	learned(t, m, lessons)
+	lessons := crossEntropy(weightedDatum(tokens1, 3, 1))
+	awaitGradient(t, m, lessons)
 	stepped(t, m, 1e-2)
 	path, err := m.Save(t.Context(), "first")
 	require.NoError(t, err)
 	require.Equal(t, "tinker://"+m.ID+"/weights/first", path)
 	var want []wire.Output
 	for range 2 {
-		want = append(want, learned(t, m, lessons))
+		want = append(want, awaitGradient(t, m, lessons))
 		stepped(t, m, 1e-2)
 	}
 	other := train(t, n, 5)
 	for range 2 { // also where a gradient is pending
 		require.NoError(t, other.Load(t.Context(), path, true))
 		for i := range want {
-			require.Equal(t, want[i], learned(t, other, lessons))
+			require.Equal(t, want[i], awaitGradient(t, other, lessons))
 			stepped(t, other, 1e-2)
 		}
-		learned(t, other, lessons)
+		awaitGradient(t, other, lessons)
 	}
 	require.NoError(t, other.Load(t.Context(), path, false))
-	require.Equal(t, want[0], learned(t, other, lessons))
+	require.Equal(t, want[0], awaitGradient(t, other, lessons))
 	require.EqualValues(t, 1, stepped(t, other, 1e-2)["metrics"].(map[string]any)["updates"])
 
 	wide, err := n.Train(t.Context(), "tiny", 8, 7)
@@ -234,11 +234,11 @@ func TestSavedStatesGoOnAsIfNothingHadBeen(t *testing.T) {
 func TestARequestIsDoneOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	adam := map[string]any{"adam_params": map[string]any{"learning_rate": 1e-2}}
 	m.Seq++
-	one := got[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
-	two := got[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
+	one := await[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
+	two := await[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
 	require.Equal(t, one, two)
 	require.EqualValues(t, 1, one["metrics"].(map[string]any)["updates"])
 	_, err := m.Again(t.Context(), "optim_step", m.Seq, map[string]any{"adam_params": map[string]any{"learning_rate": 2}})
@@ -268,7 +268,7 @@ func TestAModelSleeps(t *testing.T) {
 		m := train(t, s.connect(t), 1)
 		got = nil
 		for range 3 {
-			out := learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+			out := awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 			r := s.server.runs[m.ID]
 			require.Eventually(t, func() bool {
 				r.mu.Lock()

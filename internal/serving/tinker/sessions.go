@@ -111,7 +111,7 @@ func (s *Server) listSessions(r *http.Request) (any, error) {
 	who := s.who(r)
 	all := slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return b.Created.Compare(a.Created) })
 	all = slices.DeleteFunc(all, func(n *session) bool { return !s.sees(who, n.ID) })
-	page, cursor, err := paged(r, all)
+	page, cursor, err := pageOf(r, all)
 	ids := []string{}
 	for _, n := range page {
 		ids = append(ids, n.ID)

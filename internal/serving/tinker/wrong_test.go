@@ -34,7 +34,7 @@ func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	err := s.Call(t.Context(), "POST", "forward_backward", map[string]any{"model_id": m.ID, "seq_id": 3}, nil)
 	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
-	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the sequence number is free
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1))) // the sequence number is free
 }
 
 // Numbers that Python writes and JSON does not have fail the request by the name of their field, and the next request does not wait.
@@ -53,7 +53,7 @@ func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 	require.EqualValues(t, 1, stepped(t, m, 0)["metrics"].(map[string]any)["updates"])
 	err := s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_session_id": "x", "sampling_params": {"temperature": NaN}}`), nil)
 	require.ErrorContains(t, err, "temperature: found NaN, expected a finite number")
-	require.NotContains(t, err.Error(), "detail", "a client shows all of it")
+	require.NotContains(t, err.Error(), "detail", "the error has no JSON around its message")
 	err = s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_params": {"temperature": NaN}`), nil)
 	require.ErrorContains(t, err, "no JSON object")
 }

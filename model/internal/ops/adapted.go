@@ -100,14 +100,14 @@ func (a Adapted) diff(in gorgonia.Nodes, first int, out, dout *gorgonia.Node) (g
 		dz, err = gorgonia.ApplyOp(a.gradZ(), append(gorgonia.Nodes{dout}, matrices...)...)
 	} else {
 		dz, err = gorgonia.ApplyOp(a.gradX(), append(gorgonia.Nodes{dout, in[1]}, matrices...)...)
-		terms[0] = same(dz)
+		terms[0] = passThrough(dz)
 	}
 	if err != nil {
 		return nil, err
 	}
-	terms = append(terms, by(a.gradA(), dz, in[0]))
+	terms = append(terms, gradientOf(a.gradA(), dz, in[0]))
 	for i := range a.Windows {
-		terms = append(terms, by(a.gradB(i), dout, out))
+		terms = append(terms, gradientOf(a.gradB(i), dout, out))
 	}
 	return gradients(terms...)
 }

@@ -31,7 +31,7 @@ func Rope(what string, a kernels.Attn) *program.Op {
 		Run: turn(false),
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: "rope " + what + ", gradient to qkv", Inputs: 2, Width: a.Width(), Rounded: true, Run: turn(true)}
-			return gradients(by(g, dout, in[1]), nil)
+			return gradients(gradientOf(g, dout, in[1]), nil)
 		},
 	}
 }
@@ -55,7 +55,7 @@ func QKNormRope(what string, a kernels.Attn, eps float32, trainable bool) *progr
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.QKNormRopeGradW(out.Aux[0], out.Aux[1], in[0].Buf, in[1].Buf, in[2].Buf, eps, h, x.T)
 				}}
-			return gradients(by(gx, dout, in[0], in[1], in[2]), byIf(trainable, gw, dout, in[0], in[2]), nil)
+			return gradients(gradientOf(gx, dout, in[0], in[1], in[2]), gradientIf(trainable, gw, dout, in[0], in[2]), nil)
 		},
 	}
 }
@@ -80,7 +80,7 @@ func Attention(run *Run, what string, a kernels.Attn, kv kernels.DType) *program
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, a, kv, x.T)
 				}}
-			return gradients(by(g, dout, in[0], out))
+			return gradients(gradientOf(g, dout, in[0], out))
 		},
 	}
 }

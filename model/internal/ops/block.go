@@ -21,7 +21,7 @@ func Embed(vocab, hidden int, trainable bool) *program.Op {
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.EmbedGrad(out.Buf, in[0].Buf, in[1].Buf, vocab, hidden, x.T)
 				}}
-			return gradients(nil, by(g, dout, in[0]))
+			return gradients(nil, gradientOf(g, dout, in[0]))
 		},
 	}
 }
@@ -42,7 +42,7 @@ func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.O
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.RMSNormGradW(out.Buf, in[0].Buf, in[1].Buf, n, hidden, x.T)
 				}}
-			return gradients(by(gx, dout, in[0], in[1]), byIf(trainable, gw, dout, in[0]))
+			return gradients(gradientOf(gx, dout, in[0], in[1]), gradientIf(trainable, gw, dout, in[0]))
 		},
 	}
 }
@@ -59,7 +59,7 @@ func SwiGLU(what string, n int) *program.Op {
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.SwiGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
-			return gradients(by(g, dout, in[0]))
+			return gradients(gradientOf(g, dout, in[0]))
 		},
 	}
 }
@@ -76,7 +76,7 @@ func GeGLU(what string, n int) *program.Op {
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.GeGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
-			return gradients(by(g, dout, in[0]))
+			return gradients(gradientOf(g, dout, in[0]))
 		},
 	}
 }
@@ -90,7 +90,7 @@ func Scale(what string, width int, factor float32) *program.Op {
 		Name: fmt.Sprintf("scale %s ×%g", what, factor), Inputs: 1, Width: width, WRT: []bool{true}, InPlace: 1, Run: run,
 		Diff: func(_ gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: fmt.Sprintf("scale %s ×%g, gradient", what, factor), Inputs: 1, Width: width, Run: run}
-			return gradients(by(g, dout))
+			return gradients(gradientOf(g, dout))
 		},
 	}
 }

@@ -67,20 +67,20 @@ func gradients(terms ...gradient) (gorgonia.Nodes, error) {
 	return out, nil
 }
 
-// by is the gradient that operation o computes from in.
-func by(o *program.Op, in ...*gorgonia.Node) gradient {
+// gradientOf is the gradient that operation o computes from in.
+func gradientOf(o *program.Op, in ...*gorgonia.Node) gradient {
 	return func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(o, in...) }
 }
 
-// byIf is by if the parameter is trained, otherwise nil.
-func byIf(trainable bool, o *program.Op, in ...*gorgonia.Node) gradient {
+// gradientIf is gradientOf if the parameter is trained, otherwise nil.
+func gradientIf(trainable bool, o *program.Op, in ...*gorgonia.Node) gradient {
 	if !trainable {
 		return nil
 	}
-	return by(o, in...)
+	return gradientOf(o, in...)
 }
 
-// same is a gradient that passes through unchanged.
-func same(dout *gorgonia.Node) gradient {
+// passThrough is a gradient that passes through unchanged.
+func passThrough(dout *gorgonia.Node) gradient {
 	return func() (*gorgonia.Node, error) { return dout, nil }
 }

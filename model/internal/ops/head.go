@@ -26,7 +26,7 @@ func AskedRows(run *Run, hidden int) *program.Op {
 				Run: func(x *program.Execution, out *program.Operand, _ []*program.Operand) {
 					addRepeated(x.B, out.Buf, run.Asked.rows(x.T), hidden, x.T)
 				}}
-			return gradients(by(g, dout))
+			return gradients(gradientOf(g, dout))
 		},
 	}
 }
@@ -74,7 +74,7 @@ func LogProb(run *Run, vocab, hidden int, cap float32, withGradients, trainable 
 					lse := in[4].Aux[headLSE]
 					x.B.LogProbGradW(out.Buf, in[0].Buf, in[1].Buf, in[2].Mat, in[3].Buf, lse, logits(), run.Asked.Pairs)
 				}}
-			return gradients(by(gx, dout, out), byIf(trainable, gw, dout, in[0], in[1], in[2], out), nil)
+			return gradients(gradientOf(gx, dout, out), gradientIf(trainable, gw, dout, in[0], in[1], in[2], out), nil)
 		},
 	}
 	if withGradients {

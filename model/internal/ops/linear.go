@@ -31,9 +31,9 @@ func (l Linear) Op() *program.Op {
 			x.B.Linear(out.Cols(), in[0].Cols(), in[1].Mat, opt, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			terms := []gradient{by(l.gradX(), dout, in[1]), byIf(l.Trainable, l.gradW(), dout, in[0])}
+			terms := []gradient{gradientOf(l.gradX(), dout, in[1]), gradientIf(l.Trainable, l.gradW(), dout, in[0])}
 			if l.Bias {
-				terms = append(terms, byIf(l.Trainable, l.gradBias(), dout))
+				terms = append(terms, gradientIf(l.Trainable, l.gradBias(), dout))
 			}
 			return gradients(terms...)
 		},

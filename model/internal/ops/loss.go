@@ -36,7 +36,7 @@ func Loss(run *Run) *program.Op {
 					x.B.Copy(out.Buf, in[0].Aux[0])
 					addRepeated(x.B, out.Buf, run.Asked.pairs(x.T), 1, run.Asked.Pairs)
 				}}
-			return gradients(by(g, out), nil, nil, nil)
+			return gradients(gradientOf(g, out), nil, nil, nil)
 		},
 	}
 }

@@ -21,8 +21,8 @@ func scaled(name string) *Op {
 		}}
 }
 
-// turned is a recomputed operation: out = in, rotated by 0. It accepts bf16, and records the types that it got.
-func turned(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer) *Op {
+// recomputedOp is a recomputed operation: out = in, rotated by 0. It accepts bf16, and records the types that it got.
+func recomputedOp(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer) *Op {
 	h := kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}
 	o := &Op{Name: name, Inputs: 1, Width: width,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
@@ -35,8 +35,8 @@ func turned(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer)
 	return o
 }
 
-// taken is the gradient of a parameter: it reads both inputs, and the extra numbers of the second.
-func taken(name string) *Op {
+// gradientOp is the gradient of a parameter: it reads both inputs, and the extra numbers of the second.
+func gradientOp(name string) *Op {
 	return &Op{Name: name, Inputs: 2, Rows: 1, Width: takenNumbers,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
 			at := 0
@@ -98,11 +98,11 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 		g, leaf := leaf(t, b, x...)
 		var read []kernels.DType
 		kept := apply(t, scaled("kept"), leaf)
-		again := apply(t, turned("computed again", c.halves, &read, rope), kept)
+		again := apply(t, recomputedOp("computed again", c.halves, &read, rope), kept)
 		g.Outputs = gorgonia.Nodes{apply(t, doubled("after"), again)}
 		dest, err := b.Alloc(kernels.F32, takenNumbers)
 		require.NoError(t, err)
-		g.Grads = []ParamGrad{{Node: apply(t, taken("gradient"), again, kept), Dest: dest}}
+		g.Grads = []ParamGrad{{Node: apply(t, gradientOp("gradient"), again, kept), Dest: dest}}
 		g.Narrow = c.narrow
 		p, err := Compile(b, g, 2, c.recompute)
 		require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestWhatWaitsTakesHalf(t *testing.T) {
 		require.NoError(t, err)
 		for i := range layers {
 			n = apply(t, scaled(fmt.Sprint("kept ", i)), n)
-			g.Grads = append(g.Grads, ParamGrad{Node: apply(t, taken(fmt.Sprint("gradient ", i)), n, n), Dest: dest})
+			g.Grads = append(g.Grads, ParamGrad{Node: apply(t, gradientOp(fmt.Sprint("gradient ", i)), n, n), Dest: dest})
 		}
 		g.Outputs = gorgonia.Nodes{n}
 		for i, j := 0, layers-1; i < j; i, j = i+1, j-1 { // from the last to the first

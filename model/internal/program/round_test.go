@@ -9,10 +9,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// spaced supports rounded rows of one width, with as much padding as numbers.
-type spaced int
+// paddedRows supports rounded rows of one width, with as much padding as numbers.
+type paddedRows int
 
-func (s spaced) RoundedLen(width, T int) int {
+func (s paddedRows) RoundedLen(width, T int) int {
 	if width != int(s) {
 		return 0
 	}
@@ -30,13 +30,13 @@ func TestRoundedRowsAreForThoseWhoRound(t *testing.T) {
 		output  bool // read after the run, too
 		rounded bool
 	}{
-		{"one who rounds", spaced(width), true, []bool{true}, false, true},
-		{"two who round", spaced(width), true, []bool{true, true}, false, true},
-		{"one who does not", spaced(width), true, []bool{true, false}, false, false},
+		{"one who rounds", paddedRows(width), true, []bool{true}, false, true},
+		{"two who round", paddedRows(width), true, []bool{true, true}, false, true},
+		{"one who does not", paddedRows(width), true, []bool{true, false}, false, false},
 		{"a backend without such rows", nil, true, []bool{true}, false, false},
-		{"another width", spaced(width + 1), true, []bool{true}, false, false},
-		{"an operation that writes f32", spaced(width), false, []bool{true}, false, false},
-		{"an output", spaced(width), true, []bool{true}, true, false},
+		{"another width", paddedRows(width + 1), true, []bool{true}, false, false},
+		{"an operation that writes f32", paddedRows(width), false, []bool{true}, false, false},
+		{"an output", paddedRows(width), true, []bool{true}, true, false},
 	} {
 		b := kerneltest.NewReference()
 		g, in := leaf(t, b, make([]float32, rows*width)...)

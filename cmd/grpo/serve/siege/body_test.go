@@ -23,13 +23,13 @@ var bodyAttacks = []attack{
 	{name: "32 times 4 MB of text that is one word, of token ids", do: words, memory: 600, cpu: 60 * time.Second},
 }
 
-// zeros is a body of `left` equal bytes.
-type zeros struct {
+// repeatedBytes is a body of `left` equal bytes.
+type repeatedBytes struct {
 	left int64
 	of   byte
 }
 
-func (z *zeros) Read(p []byte) (int, error) {
+func (z *repeatedBytes) Read(p []byte) (int, error) {
 	if z.left == 0 {
 		return 0, io.EOF
 	}
@@ -45,23 +45,23 @@ func gigabytes(c *target) string {
 	var got tally
 	for _, path := range []string{chats, texts, "/api/v1/forward_backward", "/api/v1/asample", "/api/v1/create_session",
 		"/api/v1/telemetry"} {
-		length := &zeros{1 << 30, ' '}
+		length := &repeatedBytes{1 << 30, ' '}
 		conn := c.dial()
 		head := "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + c.mallory + "\r\n"
 		fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n", head, length.left)
 		go io.Copy(conn, length)
-		got.add(first(c.answers(conn, 10*time.Second)))
+		got.add(firstOrClosed(c.answers(conn, 10*time.Second)))
 		conn.Close()
-		status, _ := c.ask("POST", path, c.mallory, &zeros{1 << 30, ' '}) // chunked
+		status, _ := c.ask("POST", path, c.mallory, &repeatedBytes{1 << 30, ' '}) // chunked
 		got.add(status)
 	}
 	list := c.raw("POST "+texts+" HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer "+c.mallory+"\r\n\r\n"+strings.Repeat(" ",
 		1<<20), &got)
-	require.Equal(c.t, 400, first(list))
+	require.Equal(c.t, 400, firstOrClosed(list))
 	return got.String()
 }
 
-func first(list []int) any {
+func firstOrClosed(list []int) any {
 	if len(list) == 0 {
 		return "closed"
 	}
@@ -73,7 +73,7 @@ func uninvited(c *target) string {
 	var got tally
 	for range 8 {
 		all.Go(func() {
-			status, _ := c.ask("POST", texts, "", &zeros{1 << 30, ' '})
+			status, _ := c.ask("POST", texts, "", &repeatedBytes{1 << 30, ' '})
 			got.add(status)
 		})
 	}
@@ -84,11 +84,11 @@ func uninvited(c *target) string {
 func packed(c *target) string {
 	var zipped, small bytes.Buffer
 	g := gzip.NewWriter(&zipped)
-	io.Copy(g, &zeros{1 << 30, ' '})
+	io.Copy(g, &repeatedBytes{1 << 30, ' '})
 	g.Close()
 	z, err := zstd.NewWriter(&small, zstd.WithWindowSize(64<<20))
 	require.NoError(c.t, err)
-	io.Copy(z, &zeros{1 << 30, ' '})
+	io.Copy(z, &repeatedBytes{1 << 30, ' '})
 	z.Close()
 	var got tally
 	for _, path := range []string{chats, "/api/v1/optim_step"} {

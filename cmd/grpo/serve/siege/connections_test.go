@@ -147,14 +147,14 @@ func trickle(c *target, n int, text string) (first, last time.Duration, got *tal
 func slowHeaders(c *target) string {
 	first, last, _ := trickle(c, 900, "GET / HTTP/1.1\r\nHost: localhost\r\nX")
 	require.Less(c.t, last, 15*time.Second)
-	return fmt.Sprintf("closed after %s to %s", brief(first), brief(last))
+	return fmt.Sprintf("closed after %s to %s", rounded(first), rounded(last))
 }
 
 func slowBodies(c *target) string {
 	head := "POST " + texts + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\nAuthorization: Bearer " + c.mallory + "\r\n\r\n{"
 	first, last, got := trickle(c, 900, head)
 	require.Less(c.t, last, 70*time.Second)
-	return fmt.Sprintf("%s, after %s to %s", got, brief(first), brief(last))
+	return fmt.Sprintf("%s, after %s to %s", got, rounded(first), rounded(last))
 }
 
 // slowReaders request long streams and read none of them.
@@ -173,7 +173,7 @@ func slowReaders(c *target) string {
 		found = active.FindStringSubmatch(text)[1]
 		require.Less(c.t, time.Since(began), 6*time.Minute)
 	}
-	return fmt.Sprintf("cut off; the last %s after it had asked", brief(time.Since(began)))
+	return fmt.Sprintf("cut off; the last %s after it had asked", rounded(time.Since(began)))
 }
 
 func halfClosed(c *target) string {

@@ -52,7 +52,7 @@ func TestSiege(t *testing.T) {
 			}
 			var answered string
 			k := c.measure(func() { answered = a.do(c) })
-			fmt.Fprintf(&table, "| %s | %s | %s | %d MB | %s |\n", a.name, answered, brief(k.cpu), k.memory>>20, brief(k.wait))
+			fmt.Fprintf(&table, "| %s | %s | %s | %d MB | %s |\n", a.name, answered, rounded(k.cpu), k.memory>>20, rounded(k.wait))
 			if full && os.Getenv("GRPO_SIEGE_BINARY") == "" {
 				require.Less(t, k.memory>>20, max(a.memory, 64), "MB")
 				require.Less(t, k.cpu, bound)
@@ -63,7 +63,7 @@ func TestSiege(t *testing.T) {
 	t.Logf("what was tried, what was answered, processor, memory, the longest that another client waited\n%s", &table)
 }
 
-func brief(d time.Duration) string {
+func rounded(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}

@@ -63,7 +63,7 @@ type target struct {
 	http         *http.Client
 }
 
-var said = regexp.MustCompile(`serving .* on (https?://(\S+))/v1`)
+var listeningLine = regexp.MustCompile(`serving .* on (https?://(\S+))/v1`)
 
 // start starts a server with additional flags.
 func start(t *testing.T, flags ...string) *target {
@@ -95,8 +95,8 @@ func start(t *testing.T, flags ...string) *target {
 		c.cmd.Process.Kill()
 		c.cmd.Wait()
 	})
-	require.Eventually(t, func() bool { return said.MatchString(c.said()) }, 30*time.Second, 5*time.Millisecond, "%s", c)
-	at := said.FindStringSubmatch(c.said())
+	require.Eventually(t, func() bool { return listeningLine.MatchString(c.said()) }, 30*time.Second, 5*time.Millisecond, "%s", c)
+	at := listeningLine.FindStringSubmatch(c.said())
 	c.url, c.address = at[1], at[2]
 	c.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 2 * time.Minute}

@@ -138,7 +138,7 @@ func polls(c *target) string {
 		})
 	}
 	all.Wait()
-	return fmt.Sprintf("%s, within %s", &got, brief(time.Since(began)))
+	return fmt.Sprintf("%s, within %s", &got, rounded(time.Since(began)))
 }
 
 // sparse is a request of a few bytes whose tensor has 2^23 numbers, nearly all of them zero.
@@ -206,7 +206,7 @@ func fill(c *target) string {
 			require.Equal(c.t, 429, status, text)
 			require.Contains(c.t, text, "--store-bytes")
 			status, _ = c.ask("DELETE", "/api/v1/training_runs/"+m.ID+"/checkpoints/weights/one", c.mallory, nil)
-			return fmt.Sprintf("429 after %d sessions of 60 KB and %s; what is there can be deleted (%d)", i, brief(time.Since(began)), status)
+			return fmt.Sprintf("429 after %d sessions of 60 KB and %s; what is there can be deleted (%d)", i, rounded(time.Since(began)), status)
 		}
 	}
 	return "no end"

@@ -42,8 +42,8 @@ type Failed struct {
 
 func (e *Failed) Error() string { return e.Category + ": " + e.Text }
 
-// again reports whether to retry after a status.
-func again(code int) bool { return code == 408 || code == 409 || code == 429 || code >= 500 }
+// retriable reports whether to retry after a status.
+func retriable(code int) bool { return code == 408 || code == 409 || code == 429 || code >= 500 }
 
 // Call makes a call, with retries. in is sent as JSON; if it is bytes, as protobuf.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
@@ -63,7 +63,7 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 			return ctx.Err()
 		case err == nil && code < 300:
 			return decode(text, out)
-		case err == nil && !again(code):
+		case err == nil && !retriable(code):
 			return &Refused{code, string(text)}
 		case time.Now().After(until):
 			return errors.Join(err, &Refused{code, string(text)})
@@ -142,8 +142,8 @@ func (c *Client) Wait(ctx context.Context, request string) ([]byte, error) {
 // Session is a client's session.
 type Session struct {
 	*Client
-	ID             string
-	models, voices int64
+	ID                string
+	models, samplings int64
 }
 
 // Connect creates a session.

@@ -8,27 +8,27 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// Voice is a sampling session.
-type Voice struct {
+// Sampling is a sampling session.
+type Sampling struct {
 	*Client
 	ID  string
 	Seq int64 // number of the next request
 }
 
-// Voice creates a sampling session over a checkpoint, or if path is empty over a base.
-func (s *Session) Voice(ctx context.Context, base, path string) (*Voice, error) {
-	q := map[string]any{"session_id": s.ID, "sampling_session_seq_id": s.voices}
+// Sampling creates a sampling session over a checkpoint, or if path is empty over a base.
+func (s *Session) Sampling(ctx context.Context, base, path string) (*Sampling, error) {
+	q := map[string]any{"session_id": s.ID, "sampling_session_seq_id": s.samplings}
 	if path != "" {
 		q["model_path"] = path
 	} else {
 		q["base_model"] = base
 	}
-	s.voices++
+	s.samplings++
 	var answer struct {
 		ID string `json:"sampling_session_id"`
 	}
 	err := s.Call(ctx, "POST", "create_sampling_session", q, &answer)
-	return &Voice{Client: s.Client, ID: answer.ID}, err
+	return &Sampling{Client: s.Client, ID: answer.ID}, err
 }
 
 // Ask are sampling parameters.
@@ -40,7 +40,7 @@ type Ask struct {
 }
 
 // Sample samples completions of a prompt. If the server lost the request, it is sent again.
-func (v *Voice) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Sampled, error) {
+func (v *Sampling) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Sampled, error) {
 	if a.Params == nil {
 		a.Params = map[string]any{}
 	}

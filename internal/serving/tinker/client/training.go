@@ -157,14 +157,14 @@ func (t *Training) Load(ctx context.Context, path string, optimizer bool) error 
 	return err
 }
 
-// Voice saves the model for a sampling session, and creates that.
-func (t *Training) Voice(ctx context.Context) (*Voice, error) {
-	f, err := t.Do(ctx, "save_weights_for_sampler", map[string]any{"sampling_session_seq_id": t.voices})
+// Sampling saves the model for a sampling session, and creates that.
+func (t *Training) Sampling(ctx context.Context) (*Sampling, error) {
+	f, err := t.Do(ctx, "save_weights_for_sampler", map[string]any{"sampling_session_seq_id": t.samplings})
 	if err != nil {
 		return nil, err
 	}
-	t.voices++
+	t.samplings++
 	v, err := f.Wait(ctx)
 	id, _ := v["sampling_session_id"].(string)
-	return &Voice{Client: t.Client, ID: id}, err
+	return &Sampling{Client: t.Client, ID: id}, err
 }

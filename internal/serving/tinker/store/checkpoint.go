@@ -148,7 +148,7 @@ func (r *Run) MomentOf(seq int64) (string, error) {
 func (c Checkpoint) expired(now time.Time) bool { return c.Expires != nil && !c.Expires.After(now) }
 
 func (r *Run) read(kind, name string) (c Checkpoint, err error) {
-	if kind != Weights && kind != Sampler || !plain.MatchString(name) {
+	if kind != Weights && kind != Sampler || !plainName.MatchString(name) {
 		return c, fs.ErrNotExist
 	}
 	c.Dir = filepath.Join(r.dir, kind, name)

@@ -106,11 +106,11 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // CheckName refuses names with characters other than letters, digits, dot, dash and underscore.
 func CheckName(key, name string) error {
-	if plain.MatchString(name) {
+	if plainName.MatchString(name) {
 		return nil
 	}
 	return badinput.Errorf("%s: found %.140q, expected up to 128 letters, digits, dots, dashes and underscores, a letter or digit first",
@@ -122,7 +122,7 @@ func (s *Store) file(parts ...string) (string, error) {
 	path := s.dir
 	for _, p := range parts {
 		p = strings.ReplaceAll(p, ":", "_")
-		if !plain.MatchString(p) {
+		if !plainName.MatchString(p) {
 			return "", fs.ErrNotExist
 		}
 		path = filepath.Join(path, p)

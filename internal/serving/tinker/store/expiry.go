@@ -47,8 +47,8 @@ func (x *expiry) take(now time.Time) (runs []*Run, quiet time.Duration) {
 	return runs, quiet
 }
 
-// again is the delay before a failed removal is tried again.
-const again = time.Minute
+// retryDelay is the delay before a failed removal is tried again.
+const retryDelay = time.Minute
 
 // Expire removes expired checkpoints until ctx ends, and calls failed if one cannot be removed.
 func (s *Store) Expire(ctx context.Context, failed func(model string, err error)) {
@@ -58,7 +58,7 @@ func (s *Store) Expire(ctx context.Context, failed func(model string, err error)
 			next, err := r.expire()
 			if err != nil {
 				failed(r.ID, err)
-				next = time.Now().Add(again)
+				next = time.Now().Add(retryDelay)
 			}
 			if !next.IsZero() {
 				s.expiry.at(r, next)

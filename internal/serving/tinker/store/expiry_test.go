@@ -26,7 +26,7 @@ func expiring(t *testing.T, s *Store) {
 	})
 }
 
-func gone(t *testing.T, dir string) {
+func requireRemoved(t *testing.T, dir string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(dir)
@@ -34,7 +34,7 @@ func gone(t *testing.T, dir string) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-func in(d time.Duration) *time.Time {
+func timeFromNow(d time.Duration) *time.Time {
 	at := time.Now().Add(d)
 	return &at
 }
@@ -47,20 +47,20 @@ func TestCheckpointsExpireByThemselves(t *testing.T) {
 		require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: name, Seq: 1, Expires: at}, false, write("x")))
 		return filepath.Join(r.dir, Sampler, name)
 	}
-	stays, old := save("stays", nil), save("old", in(time.Millisecond))
+	stays, old := save("stays", nil), save("old", timeFromNow(time.Millisecond))
 	s.expiry.due = map[*Run]time.Time{} // as in a server that begins
 	runs, _, err := s.Runs()
 	require.NoError(t, err)
 	r = runs[0]
 	expiring(t, s)
-	gone(t, old)
-	gone(t, save("new", in(5*time.Millisecond)))
-	later, hour := save("later", in(time.Hour)), in(time.Hour)
+	requireRemoved(t, old)
+	requireRemoved(t, save("new", timeFromNow(5*time.Millisecond)))
+	later, hour := save("later", timeFromNow(time.Hour)), timeFromNow(time.Hour)
 	c, err := r.Find(Sampler, "later")
 	require.NoError(t, err)
-	_, err = r.Change(c, func(c *Checkpoint) error { c.Expires = in(time.Millisecond); return nil })
+	_, err = r.Change(c, func(c *Checkpoint) error { c.Expires = timeFromNow(time.Millisecond); return nil })
 	require.NoError(t, err)
-	gone(t, later)
+	requireRemoved(t, later)
 	next, err := r.expire()
 	require.NoError(t, err)
 	require.Zero(t, next)
@@ -95,11 +95,11 @@ func TestListsWhileCheckpointsExpire(t *testing.T) {
 	var last string
 	for i := range 20 {
 		name := fmt.Sprint("n", i%2)
-		c := Checkpoint{Kind: Weights, Name: name, Seq: int64(i), Expires: in(time.Millisecond)}
+		c := Checkpoint{Kind: Weights, Name: name, Seq: int64(i), Expires: timeFromNow(time.Millisecond)}
 		require.NoError(t, r.Save(c, true, write("x")))
 		last = filepath.Join(r.dir, Weights, name)
 	}
-	gone(t, last)
+	requireRemoved(t, last)
 	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "n0", Seq: 99}, true, write("stays")))
 	close(end)
 	readers.Wait()

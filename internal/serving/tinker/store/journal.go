@@ -82,7 +82,7 @@ func parse(text []byte, each func(Record)) (whole int, err error) {
 		case !known && len(bytes.Trim(rest, "\x00")) == 0: // the file was extended, but the text not written yet
 			return whole, nil
 		case !known:
-			return whole, damage(whole)
+			return whole, damagedRecord(whole)
 		case n > int64(len(rest)-head):
 			return whole, nil
 		}
@@ -95,7 +95,7 @@ func parse(text []byte, each func(Record)) (whole int, err error) {
 		case damaged && last:
 			return whole, nil
 		case damaged:
-			return whole, damage(whole)
+			return whole, damagedRecord(whole)
 		}
 		rec.Body = bytes.Clone(body)
 		each(rec)
@@ -104,7 +104,7 @@ func parse(text []byte, each func(Record)) (whole int, err error) {
 	return whole, nil
 }
 
-func damage(at int) error {
+func damagedRecord(at int) error {
 	return badinput.Errorf("the record at byte %d is damaged; the model cannot be trained on, its checkpoints can", at)
 }
 

@@ -30,8 +30,8 @@ const (
 	few   = 32
 )
 
-// spare is how much of a disk is left free: accepted requests have to be finished, too.
-func spare(disk int64) int64 { return min(1<<30, disk/20) }
+// reserveOf is how much of a disk is left free: accepted requests have to be finished, too.
+func reserveOf(disk int64) int64 { return min(1<<30, disk/20) }
 
 // Room returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
 func (s *Store) Room(most int64) error {
@@ -40,7 +40,7 @@ func (s *Store) Room(most int64) error {
 		return &fs.PathError{Op: "statfs", Path: s.dir, Err: err}
 	}
 	free, all := int64(disk.Bavail)*int64(disk.Bsize), int64(disk.Blocks)*int64(disk.Bsize)
-	if free < spare(all) {
+	if free < reserveOf(all) {
 		return badinput.Errorf("the disk of the store is nearly full: %d MB are free; delete checkpoints or sessions, or give it more room",
 			free>>20)
 	}
@@ -106,7 +106,7 @@ func Check(dir string) error {
 	if _, err := os.ReadFile(filepath.Join(dir, "secret")); errors.Is(err, fs.ErrNotExist) {
 		return nil // Open makes the store
 	} else if err != nil {
-		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, another(dir))
+		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, suggestDir(dir))
 	}
 	for _, sub := range append([]string{""}, folders...) {
 		probe, err := disk.CreateTemp(filepath.Join(dir, sub), ".probe.*.tmp")
@@ -121,7 +121,7 @@ func Check(dir string) error {
 				err = why.Err
 			}
 			err = badinput.Errorf("nothing can be written in %s (%w); make it writable, or type another directory, such as --store %s",
-				filepath.Join(dir, sub), err, another(dir))
+				filepath.Join(dir, sub), err, suggestDir(dir))
 		}
 		if err != nil {
 			return err
@@ -137,8 +137,8 @@ func Check(dir string) error {
 	return err
 }
 
-// another suggests another directory, in the working directory, as the parent of this one may be read-only.
-func another(dir string) string {
+// suggestDir suggests another directory, in the working directory, as the parent of this one may be read-only.
+func suggestDir(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}

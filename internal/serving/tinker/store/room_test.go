@@ -19,8 +19,8 @@ func TestAStoreThatFillsUpFast(t *testing.T) {
 		require.Less(t, asked, few)
 	}
 	require.ErrorContains(t, s.Room(most), "the store has 2 MB of the 1 that it may take")
-	require.ErrorContains(t, s.Room(s.room.used), "that it may take", "all that it may")
-	require.EqualValues(t, 50, spare(1000), "a twentieth")
+	require.ErrorContains(t, s.Room(s.room.used), "that it may take", "a full store has no room")
+	require.EqualValues(t, 50, reserveOf(1000), "a twentieth of a small disk is left free")
 	require.NoError(t, os.Remove(filepath.Join(r.dir, "much")))
 	for asked = 1; s.Room(most) != nil; asked++ {
 		require.Less(t, asked, few)

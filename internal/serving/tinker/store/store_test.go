@@ -232,7 +232,7 @@ func TestCheckpointsOfOneName(t *testing.T) {
 	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 1, Expires: &over}, false, write("x")))
 	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 2}, false, func(dir string) error {
 		return errors.Join(write("yy")(dir), os.WriteFile(filepath.Join(dir, "more"), []byte("zzz"), 0o644))
-	}), "what has expired is in nobody's way")
+	}), "an expired checkpoint can be replaced")
 	again, err := r.Find(Sampler, "over")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, again.Size)
@@ -240,7 +240,8 @@ func TestCheckpointsOfOneName(t *testing.T) {
 	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "b", Seq: 3, Time: time.Now().Add(-time.Hour)}, false, write("x")))
 	inOrder, err := r.Checkpoints()
 	require.NoError(t, err)
-	require.Equal(t, []string{"over", "b"}, []string{inOrder[0].Name, inOrder[1].Name}, "as they were saved")
+	require.Equal(t, []string{"over", "b"}, []string{inOrder[0].Name, inOrder[1].Name},
+		"checkpoints are listed in the order in which they were saved")
 }
 
 // The remains of killed saves are removed when the store is opened again, and nothing else.

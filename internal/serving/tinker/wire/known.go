@@ -94,7 +94,7 @@ func known(at string, t reflect.Type, text []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.IndexFunc(names, func(n named) bool { return strings.EqualFold(n.name, name) })
 		if i < 0 {
-			if err := stranger(at, name, names, given); err != nil {
+			if err := unknownName(at, name, names, given); err != nil {
 				return err
 			}
 		} else if within := names[i].of; within != nil {
@@ -106,8 +106,8 @@ func known(at string, t reflect.Type, text []byte) error {
 	return nil
 }
 
-// stranger refuses an unknown name, or ignores it.
-func stranger(at, name string, names []named, given map[string]json.RawMessage) error {
+// unknownName refuses an unknown name, or ignores it.
+func unknownName(at, name string, names []named, given map[string]json.RawMessage) error {
 	if at == "" && len(given) > maxInputs {
 		return nil // with that many, none is a misspelling, and comparing them would take long
 	}

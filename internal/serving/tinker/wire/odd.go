@@ -7,13 +7,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// odd are the numbers that Python writes and JSON does not have.
-var odd = [][]byte{[]byte("NaN"), []byte("-Infinity"), []byte("Infinity")}
+// nonFinite are the numbers that Python writes and JSON does not have.
+var nonFinite = [][]byte{[]byte("NaN"), []byte("-Infinity"), []byte("Infinity")}
 
 // Finite makes JSON of a text that is JSON but for numbers that are none: they become null. The error names the first of them by its
 // field, and is nil if there are none.
 func Finite(text []byte) (clean []byte, err error) {
-	if !slices.ContainsFunc(odd, func(x []byte) bool { return bytes.Contains(text, x) }) {
+	if !slices.ContainsFunc(nonFinite, func(x []byte) bool { return bytes.Contains(text, x) }) {
 		return text, nil
 	}
 	var name []byte // the last text that was seen: the name of the field, if a number comes next
@@ -30,15 +30,15 @@ func Finite(text []byte) (clean []byte, err error) {
 			clean, i = append(clean, name...), end
 			continue
 		}
-		at := slices.IndexFunc(odd, func(x []byte) bool { return bytes.HasPrefix(text[i:], x) })
+		at := slices.IndexFunc(nonFinite, func(x []byte) bool { return bytes.HasPrefix(text[i:], x) })
 		if at < 0 {
 			clean, i = append(clean, text[i]), i+1
 			continue
 		}
 		if err == nil {
-			err = badinput.Errorf("%.60s: found %s, expected a finite number", bytes.Trim(name, `"`), odd[at])
+			err = badinput.Errorf("%.60s: found %s, expected a finite number", bytes.Trim(name, `"`), nonFinite[at])
 		}
-		clean, i = append(clean, "null"...), i+len(odd[at])
+		clean, i = append(clean, "null"...), i+len(nonFinite[at])
 	}
 	return clean, err
 }

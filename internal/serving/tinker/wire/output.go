@@ -19,7 +19,7 @@ func (o Output) Append(b []byte) []byte {
 	b = appendText(b, 1, record)
 	for from := 0; from < len(o.LogProbs); {
 		to := from + 1
-		for to < len(o.LogProbs) && slices.Equal(trailing(o.LogProbs[to]), trailing(o.LogProbs[from])) {
+		for to < len(o.LogProbs) && slices.Equal(rowShape(o.LogProbs[to]), rowShape(o.LogProbs[from])) {
 			to++
 		}
 		b = appendMessage(b, 2, appendRecord(nil, o.LogProbs[from:to]))
@@ -28,7 +28,7 @@ func (o Output) Append(b []byte) []byte {
 	return appendDoubles(b, 3, o.Metrics)
 }
 
-func trailing(t Tensor) []int64 { return t.Shape[1:] }
+func rowShape(t Tensor) []int64 { return t.Shape[1:] }
 
 func appendRecord(b []byte, tensors []Tensor) []byte {
 	var data []byte
@@ -40,7 +40,7 @@ func appendRecord(b []byte, tensors []Tensor) []byte {
 	batched := appendMessage(nil, 1, data)
 	batched = appendMessage(batched, 2, longBytes(offsets))
 	batched = appendNumber(batched, 3, int64(F32))
-	batched = appendPacked(batched, 4, trailing(tensors[0]))
+	batched = appendPacked(batched, 4, rowShape(tensors[0]))
 	b = appendText(b, 1, record)
 	b = appendMessage(b, 2, appendMessage(appendText(nil, 1, "logprobs"), 2, batched))
 	return appendNumber(b, 3, int64(len(tensors)))

@@ -126,7 +126,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		require.ErrorIs(t, err, ErrMalformed, want)
 		require.ErrorContains(t, err, want)
 		large := strings.Contains(want, "8388608") || strings.Contains(want, "8192")
-		require.False(t, large && strings.Contains(err.Error(), "protobuf"), "it is one, and too large")
+		require.False(t, large && strings.Contains(err.Error(), "protobuf"), "a message that is too large is not called malformed protobuf")
 	}
 	for number, other := range map[protowire.Number]string{2: "an image", 3: "dmel"} {
 		r, err := ReadForwardBackward(appendMessage(nil, 3, appendMessage(nil, 1, appendMessage(nil, number, nil))))

@@ -11,15 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// free draws to the given length, without stops.
-func free(n, length int, seed int64) client.Ask {
+// drawExactly draws to the given length, without stops.
+func drawExactly(n, length int, seed int64) client.Ask {
 	return client.Ask{N: n, Params: map[string]any{"max_tokens": length, "seed": seed, "stop": []int{}}}
 }
 
@@ -30,40 +30,40 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	n := s.connect(t)
 	m := train(t, n, 2)
 	teach := func() {
-		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 		stepped(t, m, 1e-2)
 	}
 	teach()
-	unnamed, err := m.Voice(t.Context())
+	unnamed, err := m.Sampling(t.Context())
 	require.NoError(t, err)
 	path, err := m.SaveSampler(t.Context(), "here")
 	require.NoError(t, err)
-	named, err := n.Voice(t.Context(), "", path)
+	named, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
-	base, err := n.Voice(t.Context(), "tiny", "")
+	base, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 
-	first, err := unnamed.Sample(t.Context(), text1, free(3, 6, 5))
+	first, err := unnamed.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.NoError(t, err)
 	require.Len(t, first.Sequences, 3)
 	require.NotEqual(t, first.Sequences[0].Tokens, first.Sequences[1].Tokens)
 	require.True(t, first.Sequences[0].Length)
 	q := first.Sequences[0]
-	all := append(append([]int32{}, text1...), q.Tokens...)
-	forward := crossEntropy(lesson(all, 0, 0))
+	all := append(append([]int32{}, tokens1...), q.Tokens...)
+	forward := crossEntropy(weightedDatum(all, 0, 0))
 	forward.ForwardOnly = true
-	lp := learned(t, m, forward).LogProbs[0].Floats
-	require.Equal(t, lp[len(text1)-1:], q.LogProbs)
+	lp := awaitGradient(t, m, forward).LogProbs[0].Floats
+	require.Equal(t, lp[len(tokens1)-1:], q.LogProbs)
 
 	teach()
-	again, err := named.Sample(t.Context(), text1, free(3, 6, 5))
+	again, err := named.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.NoError(t, err)
 	require.Equal(t, first.Sequences, again.Sequences)
-	other, err := base.Sample(t.Context(), text1, free(3, 6, 5))
+	other, err := base.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.NoError(t, err)
 	require.NotEqual(t, first.Sequences, other.Sequences)
 
-	score := free(1, 1, 0)
+	score := drawExactly(1, 1, 0)
 	score.PromptLogProbs = true
 	scored, err := unnamed.Sample(t.Context(), all, score)
 	require.NoError(t, err)
@@ -115,18 +115,18 @@ func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
 	m := train(t, n, 2)
 	path, err := m.SaveSampler(t.Context(), "here")
 	require.NoError(t, err)
-	v, err := n.Voice(t.Context(), "", path)
+	v, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
-	first, err := v.Sample(t.Context(), text1, free(3, 6, 5))
+	first, err := v.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.NoError(t, err)
-	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	stepped(t, m, 1e-1)
-	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
-	_, err = v.Sample(t.Context(), text1, free(3, 6, 5))
+	await[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
+	_, err = v.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
-	v, err = n.Voice(t.Context(), "", path)
+	v, err = n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
-	newer, err := v.Sample(t.Context(), text1, free(3, 6, 5))
+	newer, err := v.Sample(t.Context(), tokens1, drawExactly(3, 6, 5))
 	require.NoError(t, err)
 	require.NotEqual(t, first.Sequences, newer.Sequences)
 }
@@ -148,14 +148,14 @@ func requireTop(t *testing.T, s wire.Sampled, all []int32) {
 // A stop token ends a completion and is part of it.
 func TestStopsAreKept(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	whole, err := v.Sample(t.Context(), text1, free(1, 12, 9))
+	whole, err := v.Sample(t.Context(), tokens1, drawExactly(1, 12, 9))
 	require.NoError(t, err)
 	tokens := whole.Sequences[0].Tokens
-	ask := free(1, 12, 9)
+	ask := drawExactly(1, 12, 9)
 	ask.Params["stop"] = []int32{tokens[4]}
-	cut, err := v.Sample(t.Context(), text1, ask)
+	cut, err := v.Sample(t.Context(), tokens1, ask)
 	require.NoError(t, err)
 	require.False(t, cut.Sequences[0].Length)
 	require.Equal(t, tokens[:len(cut.Sequences[0].Tokens)], cut.Sequences[0].Tokens)
@@ -167,7 +167,7 @@ func TestStopsAreKept(t *testing.T) {
 		text += stream.Push(id)
 	}
 	ask.Params["stop"] = text[len(text)-1:]
-	words, err := v.Sample(t.Context(), text1, ask)
+	words, err := v.Sample(t.Context(), tokens1, ask)
 	require.NoError(t, err)
 	require.False(t, words.Sequences[0].Length)
 	require.LessOrEqual(t, len(words.Sequences[0].Tokens), 6)
@@ -185,13 +185,13 @@ func TestStopTextsAreNoTokens(t *testing.T) {
 
 func TestQuestionsThatAreWrong(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	for want, ask := range map[string]client.Ask{
-		"prompt: 7 tokens and max_tokens 1000":    free(1, 1000, 0),
-		"prompt: 7 tokens and max_tokens 9223":    free(1, math.MaxInt, 0),
-		"num_samples: found 100000":               free(100000, 4, 0),
-		"max_tokens: found -3":                    free(1, -3, 0),
+		"prompt: 7 tokens and max_tokens 1000":    drawExactly(1, 1000, 0),
+		"prompt: 7 tokens and max_tokens 9223":    drawExactly(1, math.MaxInt, 0),
+		"num_samples: found 100000":               drawExactly(100000, 4, 0),
+		"max_tokens: found -3":                    drawExactly(1, -3, 0),
 		"stop: expected":                          {Params: map[string]any{"stop": map[string]int{}}},
 		`stop: found ""`:                          {Params: map[string]any{"stop": ""}},
 		`"", expected texts with`:                 {Params: map[string]any{"stop": []any{"a", ""}}},
@@ -200,36 +200,36 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 		"top_k: found -2, expected 1 or more":     {Params: map[string]any{"top_k": -2}},
 		"top_p: found -0.5, expected above 0":     {Params: map[string]any{"top_p": -0.5}},
 		"top_p: found 1.5, expected above 0 to 1": {Params: map[string]any{"top_p": 1.5}},
-		"max_tokens: found 0, expected 1":         free(1, 0, 0),
+		"max_tokens: found 0, expected 1":         drawExactly(1, 0, 0),
 		"temperature: found -1":                   {Params: map[string]any{"temperature": -1}},
 		"temperature: found 1e-50, expected 0, which takes the most likely token, or 0.000001": {Params: map[string]any{"temperature": 1e-50}},
 		"topk_prompt_logprobs: found 1000": {PromptTop: 1000},
 	} {
-		_, err := v.Sample(t.Context(), text1, ask)
+		_, err := v.Sample(t.Context(), tokens1, ask)
 		var failed *client.Failed
 		require.ErrorAs(t, err, &failed, want)
 		require.Equal(t, "user", failed.Category)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = v.Sample(t.Context(), nil, free(1, 4, 0))
+	_, err = v.Sample(t.Context(), nil, drawExactly(1, 4, 0))
 	require.ErrorContains(t, err, "user: prompt: found no tokens")
 }
 
 // A repeated request gets the same answer, and its sequence number cannot be used for another.
 func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	v.Seq = 1_000_000_000_000_000_007
 	loose := client.Ask{Params: map[string]any{"max_tokens": 8, "stop": []int{}}} // without a seed
-	one, err := v.Sample(t.Context(), text1, loose)
+	one, err := v.Sample(t.Context(), tokens1, loose)
 	require.NoError(t, err)
 	v.Seq--
-	two, err := v.Sample(t.Context(), text1, loose)
+	two, err := v.Sample(t.Context(), tokens1, loose)
 	require.NoError(t, err)
 	require.Equal(t, one, two)
 	v.Seq--
-	_, err = v.Sample(t.Context(), text2, loose)
+	_, err = v.Sample(t.Context(), tokens2, loose)
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 400, refused.Code)
@@ -242,7 +242,7 @@ func TestNothingIsLoadedAtTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	errs, loading, goOn, loads := make(chan error), make(chan bool), make(chan bool), atomic.Int32{}
 	sample := func(id string) {
-		_, err := all[0].Voice.Sample(ctx, &choir.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
+		_, err := all[0].Sampler.Sample(ctx, &multilora.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
 			if loads.Add(1) == 1 {
 				loading <- true
 				<-goOn

@@ -151,7 +151,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	samples := &s.account(s.owner(v.Session)).samples
 	f, isNew, err := samples.begin(id, hex.EncodeToString(sum[:]))
 	if err != nil || !isNew {
-		return promise(id, ""), err
+		return futureAnswer(id, ""), err
 	}
 	s.work.Go(func() {
 		out, err := s.sample(s.ctx, v, &q)
@@ -165,10 +165,10 @@ func (s *Server) asample(r *http.Request) (any, error) {
 			}
 			samples.settle(f, why)
 		default:
-			samples.settle(f, result{status: fine, kind: isProtobuf, body: out.Append(nil)})
+			samples.settle(f, result{status: statusOK, kind: isProtobuf, body: out.Append(nil)})
 		}
 	})
-	return promise(id, ""), nil
+	return futureAnswer(id, ""), nil
 }
 
 func (s *Server) sample(ctx context.Context, v *samplingSession, q *wire.Sample) (out wire.Sampled, err error) {
@@ -185,7 +185,7 @@ func (s *Server) sample(ctx context.Context, v *samplingSession, q *wire.Sample)
 		return out, err
 	}
 	request.From = s.owner(v.Session)
-	rollouts, err := base.Voice.Sample(ctx, w, request)
+	rollouts, err := base.Sampler.Sample(ctx, w, request)
 	if err != nil {
 		return out, err
 	}
@@ -203,14 +203,14 @@ func (s *Server) sample(ctx context.Context, v *samplingSession, q *wire.Sample)
 		out.Prompt = first.Prompt
 	}
 	if q.PromptTop > 0 {
-		out.Top = top(rollouts[0].PromptTop, q.PromptTop, len(request.Prompt))
+		out.Top = topTokens(rollouts[0].PromptTop, q.PromptTop, len(request.Prompt))
 	}
 	out.Cached = rollouts[0].Cached
 	return out, nil
 }
 
-// top arranges the most likely tokens in rows of k.
-func top(rows [][]sampler.Likely, k, length int) *wire.Top {
+// topTokens arranges the most likely tokens in rows of k.
+func topTokens(rows [][]sampler.Likely, k, length int) *wire.Top {
 	t := &wire.Top{K: k, Tokens: make([]int32, length*k), LogProbs: make([]float32, length*k)}
 	for i := range t.LogProbs {
 		t.LogProbs[i] = wire.Empty
