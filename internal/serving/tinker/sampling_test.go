@@ -88,23 +88,23 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 // A prompt as long as the context is scored, but nothing can be drawn after it.
 func TestAPromptAsLongAsTheContextIsScored(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	long := s.server.bases["tiny"].Context
-	whole := slices.Repeat(text1, long)[:long]
-	score := free(1, 1, 0)
+	whole := slices.Repeat(tokens1, long)[:long]
+	score := drawExactly(1, 1, 0)
 	score.PromptLogProbs = true
-	short, err := v.Sample(t.Context(), text1, score)
+	short, err := v.Sample(t.Context(), tokens1, score)
 	require.NoError(t, err)
 	require.Len(t, short.Sequences[0].Tokens, 1)
 	scored, err := v.Sample(t.Context(), whole, score)
 	require.NoError(t, err)
 	require.Len(t, scored.Prompt, long)
-	require.Equal(t, short.Prompt[1:], scored.Prompt[1:len(text1)])
+	require.Equal(t, short.Prompt[1:], scored.Prompt[1:len(tokens1)])
 	require.Len(t, scored.Sequences, 1)
 	require.True(t, scored.Sequences[0].Length)
 	require.Empty(t, scored.Sequences[0].Tokens)
-	_, err = v.Sample(t.Context(), whole, free(1, 1, 0))
+	_, err = v.Sample(t.Context(), whole, drawExactly(1, 1, 0))
 	require.ErrorContains(t, err, "more than the")
 }
 
