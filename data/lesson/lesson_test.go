@@ -25,29 +25,29 @@ func record(t *testing.T, text string) dataset.Record {
 	return r
 }
 
-func voice(t *testing.T, renderer string) *Voice {
+func encoder(t *testing.T, renderer string) *Encoder {
 	t.Helper()
 	tok, err := tokenizer.Load("../tokenizer/testdata/small")
 	require.NoError(t, err)
 	r, err := chat.New(renderer, tok)
 	require.NoError(t, err)
-	return &Voice{Renderer: r, Tokenizer: tok, Most: 1 << 20}
+	return &Encoder{Renderer: r, Tokenizer: tok, Most: 1 << 20}
 }
 
 // markedSequences are the sequences of a row, with the trained parts between « and ».
-func markedSequences(t *testing.T, v *Voice, text string) (all []string, cut bool) {
+func markedSequences(t *testing.T, e *Encoder, text string) (all []string, cut bool) {
 	t.Helper()
 	c, err := ReadConversation(record(t, text))
 	require.NoError(t, err)
-	sequences, cut, err := v.Sequences(c)
+	sequences, cut, err := e.Sequences(c)
 	require.NoError(t, err)
 	for _, s := range sequences {
 		line, at := "", 0
 		for _, span := range s.Spans {
-			line += v.Tokenizer.Decode(s.Tokens[at:span[0]], false) + "«" + v.Tokenizer.Decode(s.Tokens[span[0]:span[1]], false) + "»"
+			line += e.Tokenizer.Decode(s.Tokens[at:span[0]], false) + "«" + e.Tokenizer.Decode(s.Tokens[span[0]:span[1]], false) + "»"
 			at = span[1]
 		}
-		all = append(all, line+v.Tokenizer.Decode(s.Tokens[at:], false))
+		all = append(all, line+e.Tokenizer.Decode(s.Tokens[at:], false))
 	}
 	return all, cut
 }
@@ -57,17 +57,17 @@ const twoTurns = `{"messages": [{"role": "user", "content": "a"}, {"role": "assi
 
 // The assistant's text and the end of its turn are trained, and nothing else: of every turn, or of the last.
 func TestSpans(t *testing.T) {
-	v := voice(t, "qwen3_instruct")
+	e := encoder(t, "qwen3_instruct")
 	const first = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
 	const second = "\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
-	all, _ := markedSequences(t, v, twoTurns)
+	all, _ := markedSequences(t, e, twoTurns)
 	require.Equal(t, []string{first + "«b<|im_end|>»" + second + "«d<|im_end|>»"}, all)
-	v.LastTurn = true
-	all, _ = markedSequences(t, v, twoTurns)
+	e.LastTurn = true
+	all, _ = markedSequences(t, e, twoTurns)
 	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all)
-	all, _ = markedSequences(t, v, `{"prompt": "a", "completion": "b"}`)
+	all, _ = markedSequences(t, e, `{"prompt": "a", "completion": "b"}`)
 	require.Equal(t, []string{first + "«b<|im_end|>»"}, all)
-	all, _ = markedSequences(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+	all, _ = markedSequences(t, e, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 		{"role": "user", "content": "c"}],
 		"answer": "d"}`)
 	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "the prompt is not trained")
@@ -75,7 +75,7 @@ func TestSpans(t *testing.T) {
 
 // If a chat format drops old thoughts, each turn is trained as it was when it was the last.
 func TestTurnsThatAreRewritten(t *testing.T) {
-	all, _ := markedSequences(t, voice(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
+	all, _ := markedSequences(t, encoder(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
 		{"role": "assistant", "content": "b", "reasoning_content": "x"}, {"role": "user", "content": "c"},
 		{"role": "assistant", "content": "d", "reasoning_content": "y"}]}`)
 	require.Len(t, all, 2)
@@ -86,23 +86,23 @@ func TestTurnsThatAreRewritten(t *testing.T) {
 
 // If the first token of a turn would merge with the end of the prompt, the turn is tokenized separately, as the model would generate it.
 func TestTurnsBeginWithATokenOfTheirOwn(t *testing.T) {
-	v := voice(t, "qwen3_instruct")
+	e := encoder(t, "qwen3_instruct")
 	c, err := ReadConversation(record(t, `{"prompt": "a", "completion": "\n\n\nb"}`))
 	require.NoError(t, err)
-	sequences, _, err := v.Sequences(c)
+	sequences, _, err := e.Sequences(c)
 	require.NoError(t, err)
-	asked, _, err := v.Renderer.Prompt(c.Messages[:1])
+	asked, _, err := e.Renderer.Prompt(c.Messages[:1])
 	require.NoError(t, err)
 	require.Equal(t, asked, sequences[0].Tokens[:len(asked)])
 	require.Equal(t, [][2]int{{len(asked), len(sequences[0].Tokens)}}, sequences[0].Spans)
-	require.Equal(t, "\n\n\nb<|im_end|>", v.Tokenizer.Decode(sequences[0].Tokens[len(asked):], false))
+	require.Equal(t, "\n\n\nb<|im_end|>", e.Tokenizer.Decode(sequences[0].Tokens[len(asked):], false))
 }
 
 // Tools are declared, and calls of them are trained.
 func TestTools(t *testing.T) {
 	for _, tools := range []string{`[{"type": "function", "function": {"name": "f", "parameters": {}}}]`,
 		`"[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}]"`} {
-		all, _ := markedSequences(t, voice(t, "qwen3_instruct"), `{"tools": `+tools+`, "messages": [{"role": "user", "content": "a"},
+		all, _ := markedSequences(t, encoder(t, "qwen3_instruct"), `{"tools": `+tools+`, "messages": [{"role": "user", "content": "a"},
 			{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]},
 			{"role": "tool", "content": "2"}, {"role": "assistant", "content": "d"}]}`)
 		require.Len(t, all, 1)
@@ -113,20 +113,20 @@ func TestTools(t *testing.T) {
 
 // A row that is too long is truncated, and reported so; one with nothing left to train is left out.
 func TestCut(t *testing.T) {
-	v := voice(t, "qwen3_instruct")
-	whole, cut := markedSequences(t, v, twoTurns)
+	e := encoder(t, "qwen3_instruct")
+	whole, cut := markedSequences(t, e, twoTurns)
 	require.False(t, cut)
 	c, err := ReadConversation(record(t, twoTurns))
 	require.NoError(t, err)
-	sequences, _, err := v.Sequences(c)
+	sequences, _, err := e.Sequences(c)
 	require.NoError(t, err)
 	end := sequences[0].Spans[0][1]
-	v.Most = end
-	short, cut := markedSequences(t, v, twoTurns)
+	e.Most = end
+	short, cut := markedSequences(t, e, twoTurns)
 	require.True(t, cut)
 	require.True(t, strings.HasPrefix(whole[0], short[0]) && strings.HasSuffix(short[0], "»"))
-	v.Most = sequences[0].Spans[0][0]
-	none, cut := markedSequences(t, v, twoTurns)
+	e.Most = sequences[0].Spans[0][0]
+	none, cut := markedSequences(t, e, twoTurns)
 	require.True(t, cut)
 	require.Empty(t, none)
 }
@@ -176,11 +176,11 @@ func TestRefusals(t *testing.T) {
 	}
 	c, err := ReadConversation(record(t, `{"messages": [{"role": "user", "content": ["a"]}, {"role": "assistant", "content": "b"}]}`))
 	require.NoError(t, err)
-	_, _, err = voice(t, "qwen3").Sequences(c)
+	_, _, err = encoder(t, "qwen3").Sequences(c)
 	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON",
 		"messages are counted from 0 everywhere in the error")
 	c, err = ReadConversation(record(t, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ["b"]}]}`))
 	require.NoError(t, err)
-	_, _, err = voice(t, "qwen3").Sequences(c)
+	_, _, err = encoder(t, "qwen3").Sequences(c)
 	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 1: content: found JSON")
 }

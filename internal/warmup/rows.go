@@ -44,14 +44,14 @@ type set struct {
 
 // openSet reads the rows of a configuration.
 func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, warn func(string)) (*set, error) {
-	r := &reader{cfg: cfg, set: &set{parts: provenance.Parts{}}, voice: lesson.Voice{Renderer: lang.Renderer, Tokenizer: lang.Tokenizer,
+	r := &reader{cfg: cfg, set: &set{parts: provenance.Parts{}}, encoder: lesson.Encoder{Renderer: lang.Renderer, Tokenizer: lang.Tokenizer,
 		LastTurn: cfg.LearnTurns == "last", Most: lang.Shape.MaxPositions}}
 	if cfg.RowTokens > 0 {
-		r.voice.Most = min(cfg.RowTokens, lang.Shape.MaxPositions)
+		r.encoder.Most = min(cfg.RowTokens, lang.Shape.MaxPositions)
 	}
 	if cfg.PromptTemplate != "" {
 		var err error
-		if r.voice.Wording, err = sources.Wording(cfg); err != nil {
+		if r.encoder.Wording, err = sources.Wording(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 		}
 	}
 	s.compare()
-	s.warnUnused(r.voice.Most, warn)
+	s.warnUnused(r.encoder.Most, warn)
 	return s, nil
 }
 
@@ -141,9 +141,9 @@ func (s *set) warnUnused(most int, warn func(string)) {
 
 // reader converts records to rows.
 type reader struct {
-	cfg   *configs.Config
-	voice lesson.Voice
-	set   *set
+	cfg     *configs.Config
+	encoder lesson.Encoder
+	set     *set
 }
 
 // read reads the rows of a source. An invalid row is an error in the user's own file, and left out otherwise.
@@ -201,7 +201,7 @@ func (r *reader) row(record dataset.Record) (one row, err error) {
 	}
 	long, empty := false, false
 	for _, c := range sides {
-		sequences, cut, err := r.voice.Sequences(c)
+		sequences, cut, err := r.encoder.Sequences(c)
 		if err != nil {
 			return one, err
 		}

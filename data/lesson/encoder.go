@@ -42,8 +42,8 @@ func (s *Sequence) cut(most int) bool {
 	return true
 }
 
-// Voice renders conversations in the chat format of a model.
-type Voice struct {
+// Encoder turns conversations into tokens, in the chat format of a model.
+type Encoder struct {
 	Renderer  *chat.Renderer
 	Tokenizer *tokenizer.Tokenizer
 	Wording   *prompt.Builder // for prompts that are a text; nil: they are used unchanged
@@ -54,16 +54,16 @@ type Voice struct {
 // Sequences renders a conversation. The result is one sequence if the chat format renders each turn later as when it was generated,
 // otherwise one for each stretch of turns for which that holds. So the model is trained on what it has to generate at that place. cut
 // says that there were more tokens than fit. A sequence with nothing to train on is left out.
-func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) {
-	if err := v.word(&c); err != nil {
+func (e *Encoder) Sequences(c Conversation) (all []Sequence, cut bool, err error) {
+	if err := e.applyWording(&c); err != nil {
 		return nil, false, err
 	}
 	var now Sequence
 	for i := c.Given; i < len(c.Messages); i++ {
-		if !isAssistant(c.Messages[i]) || v.LastTurn && slices.ContainsFunc(c.Messages[i+1:], isAssistant) {
+		if !isAssistant(c.Messages[i]) || e.LastTurn && slices.ContainsFunc(c.Messages[i+1:], isAssistant) {
 			continue
 		}
-		tokens, from, err := v.turn(c, i)
+		tokens, from, err := e.through(c, i)
 		if err != nil {
 			return nil, false, badinput.Errorf("%s: messages 0 to %d: %w", c.Where, i, err)
 		}
@@ -74,17 +74,17 @@ func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) 
 	}
 	all = append(all, now)
 	for i := range all {
-		cut = all[i].cut(v.Most) || cut
+		cut = all[i].cut(e.Most) || cut
 	}
 	return slices.DeleteFunc(all, func(s Sequence) bool { return s.Learned() == 0 }), cut, nil
 }
 
-// word asks a prompt that is a text as the wording has it.
-func (v *Voice) word(c *Conversation) error {
-	if v.Wording == nil || c.statement == "" {
+// applyWording replaces a prompt that is a text by the messages that the wording makes of it.
+func (e *Encoder) applyWording(c *Conversation) error {
+	if e.Wording == nil || c.statement == "" {
 		return nil
 	}
-	asked, err := v.Wording.Messages(&data.Problem{ID: c.Where, Statement: c.statement, Kind: data.Answer})
+	asked, err := e.Wording.Messages(&data.Problem{ID: c.Where, Statement: c.statement, Kind: data.Answer})
 	if err != nil {
 		return err
 	}
@@ -93,18 +93,18 @@ func (v *Voice) word(c *Conversation) error {
 	return nil
 }
 
-// turn is a conversation in tokens up to the end of a turn of the assistant, which begins at from.
-func (v *Voice) turn(c Conversation, i int) (tokens []int32, from int, err error) {
-	before, opening, err := v.Renderer.Prompt(c.Messages[:i], c.Tools...)
+// through returns the tokens of a conversation up to the end of a turn of the assistant, which begins at from.
+func (e *Encoder) through(c Conversation, i int) (tokens []int32, from int, err error) {
+	before, opening, err := e.Renderer.Prompt(c.Messages[:i], c.Tools...)
 	if err != nil {
 		return nil, 0, err
 	}
-	tokens, text, err := v.Renderer.Conversation(c.Messages[:i+1], c.Tools...)
+	tokens, text, err := e.Renderer.Conversation(c.Messages[:i+1], c.Tools...)
 	if err != nil {
 		return nil, 0, err
 	}
 	from = len(before)
-	stop := v.Renderer.Stop()
+	stop := e.Renderer.Stop()
 	if len(tokens) > from && slices.Equal(tokens[:from], before) {
 		for end := len(tokens); end > from; end-- {
 			if slices.Contains(stop, tokens[end-1]) {
@@ -120,15 +120,15 @@ func (v *Voice) turn(c Conversation, i int) (tokens []int32, from int, err error
 		return nil, 0, badinput.Errorf("the chat template does not write this turn right after its generation prompt, so it cannot be "+
 			"learned; found %.40q…, expected it after …%.40q", text[min(len(text), commonStart(text, opening)):], tail(opening))
 	}
-	for _, special := range v.Tokenizer.SpecialTokens() {
+	for _, special := range e.Tokenizer.SpecialTokens() {
 		if at := strings.LastIndex(said, special.Content); at >= 0 && slices.Contains(stop, special.ID) {
 			said = said[:at]
 		}
 	}
-	if slices.ContainsFunc(v.Tokenizer.SpecialTokens(), func(s tokenizer.Special) bool { return strings.Contains(said, s.Content) }) {
+	if slices.ContainsFunc(e.Tokenizer.SpecialTokens(), func(s tokenizer.Special) bool { return strings.Contains(said, s.Content) }) {
 		return nil, 0, badinput.Errorf("this turn begins in the middle of a token, and has special tokens in it; begin it with something else")
 	}
-	tokens = v.Tokenizer.AppendText(slices.Clone(before), said)
+	tokens = e.Tokenizer.AppendText(slices.Clone(before), said)
 	if len(stop) > 0 {
 		tokens = append(tokens, stop[0])
 	}
