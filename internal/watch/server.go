@@ -110,6 +110,9 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /samples/{name...}", s.completions)
 	s.mux.HandleFunc("GET "+eventsPath, s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
+	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		look.Refuse(w, r, http.StatusNotFound, "there is no page at "+r.URL.Path)
+	})
 	return s, nil
 }
 

@@ -146,6 +146,11 @@ func TestPages(t *testing.T) {
 		code, _ = get(t, s, path)
 		require.NotEqual(t, http.StatusOK, code, path)
 	}
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/nothing", nil)
+	r.Header.Set("Accept", "text/html")
+	s.ServeHTTP(w, r)
+	require.Equal(t, http.StatusNotFound, w.Code)
+	require.Contains(t, w.Body.String(), "<h1>There is no page at /nothing</h1>")
 
 	// A training process is not disturbed: looking takes no lock.
 	f, err := os.Open(dir)
