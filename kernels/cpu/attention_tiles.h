@@ -189,7 +189,7 @@ static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
 }
 
 // Adds a product with one block of values to up to 32 rows of sums, as wide as a head.
-static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width)
+static void tile_value_sums(tile_file *f, int64_t rows, tile_factors t, int64_t width)
 {
 	const float *block = (const float *)t.right;
 	if (begin_rows(f, rows))

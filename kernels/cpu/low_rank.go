@@ -89,7 +89,7 @@ func (b *backend) addsLowRank(w kernels.Matrix, bias kernels.Buffer, l *kernels.
 func (b *backend) piecesOf(w kernels.Matrix) int {
 	m, ok := w.(*matrix)
 	switch {
-	case !ok || m.whole || b.order != kernels.Tiles:
+	case !ok || m.integers || b.order != kernels.Tiles:
 		return -1
 	case m.t == kernels.F32:
 		return 0

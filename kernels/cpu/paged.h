@@ -65,7 +65,7 @@ INLINE void copy_state(attend_space *w, const attend_space *together, int first,
 {
 	memcpy(w->state->max, together->state->max + first, 4 * n);
 	memcpy(w->state->sum, together->state->sum + first, n * sizeof *w->state->sum);
-	memcpy(w->mean, together->mean + first * wide, 4 * n * wide);
+	memcpy(w->acc, together->acc + first * wide, 4 * n * wide);
 }
 
 // Finds blocks [from, end) of a sequence.
@@ -106,7 +106,7 @@ INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const 
 		if (bundle->shared > 0)
 			copy_state(&alone, &together, done, n, padded(a->dim));
 		read_blocks(tiled, &alone, rows, n, from, end, &k, form);
-		write_rows(alone.state, rows, n, alone.mean, &k);
+		write_rows(alone.state, rows, n, alone.acc, &k);
 		done += n;
 	}
 }
@@ -120,7 +120,7 @@ static void attend_bundle_in_tiles(const grpo_paged_attention *a, const grpo_bun
 {
 	uint64_t before = flush_subnormals();
 	tile_begin();
-	attend_bundle(1, a, b, head, keys, whole_lines(scratch));
+	attend_bundle(1, a, b, head, keys, cache_aligned(scratch));
 	tile_end();
 	restore_subnormals(before);
 }

@@ -36,13 +36,13 @@ func (r *region) free() {
 // contents are lost.
 func (b *backend) scratch(bytes int) {
 	for i := range b.scratches {
-		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(ownBytes(bytes)))
+		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(workerBytes(bytes)))
 	}
 }
 
-// ownBytes is the size of the scratch space of a worker that asks for a number of bytes. A large one is extended to a huge page:
+// workerBytes is the size of the scratch space of a worker that asks for a number of bytes. A large one is extended to a huge page:
 // streaming tiles from small pages takes 7 % longer.
-func ownBytes(asked int) int {
+func workerBytes(asked int) int {
 	const hugePage = 2 << 20
 	if asked >= hugePage/4 {
 		return max(asked, hugePage)
