@@ -53,7 +53,7 @@ func (b *backend) setQKV(a *C.grpo_attention, qkv kernels.Buffer, h kernels.Head
 	}
 }
 
-// attendsInTiles tells whether products with keys and values of that type are summed in the order of tiles: only bf16 is.
+// attendsInTiles tells whether products with keys and values of a type are summed in the order of tiles: only those in bf16 are.
 func (b *backend) attendsInTiles(kv kernels.DType) bool {
 	return b.order == kernels.Tiles && kv == kernels.BF16
 }
@@ -83,7 +83,7 @@ func gradTile(dim int, inTiles bool) int {
 	return int(C.grpo_grad_floats(C.int64_t(dim), C.int64_t(padded(dim)), tiles))
 }
 
-// attentionPlan is how a batch is divided: into trees of spans, tiles of queries, and blocks of keys, which may be on
+// attentionPlan is the division of a batch: into trees of spans, tiles of queries, and blocks of keys, which may be on
 // many paths.
 type attentionPlan struct {
 	spans        []C.grpo_span

@@ -28,7 +28,7 @@ type Options struct {
 type backend struct {
 	ops       *C.grpo_variant
 	order     kernels.Order
-	requested string // the variant asked for by name; "": none
+	requested string // the name of the variant that the caller or GRPO_CPU chose; "": none
 	pairs     bool   // bf16 numbers are multiplied with bf16 weights in pairs
 	pool      pool
 	args      unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the current operation
@@ -116,8 +116,8 @@ func (b *backend) Close() error {
 
 const together = "cpu: two goroutines compute on one backend at a time; give each its own, or have them share a lock (grpo.WithTurn)"
 
-// alone panics if another goroutine's operation is running, because both would use the same arguments. The check is racy, but goroutines
-// that share a backend fail it sooner or later, mostly before results are wrong.
+// checkIdle panics if another goroutine's operation is running, because both would use the same arguments. The check is racy, but
+// goroutines that share a backend fail it sooner or later, mostly before results are wrong.
 func (b *backend) checkIdle() {
 	if b.busy.Load() {
 		panic(together)

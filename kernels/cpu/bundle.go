@@ -10,7 +10,7 @@ import (
 )
 
 // bundle joins tiles that read the same first blocks of the cache, as samples of one prompt do, so that a task reads these once for all.
-// Bundles are kept small enough for two tasks per thread, if there are as many tiles.
+// Bundles are so small that there are two tasks per thread, if there are enough tiles.
 func (b *backend) bundle(tiles []C.grpo_run, h kernels.Attn) []C.grpo_bundle {
 	bundles := unsafe.Slice((*C.grpo_bundle)(b.shared(slotIndex, len(tiles)*C.sizeof_grpo_bundle)), len(tiles))[:0]
 	most := min(C.TILE_FORWARD, max(len(tiles)*h.KV/(2*b.threads()), 1))

@@ -80,8 +80,8 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	}
 }
 
-// headOuter adds to the gradient of the rows of some tokens. With tiles it rounds both factors; that is only for a matrix that rounds
-// what it is multiplied with.
+// headOuter adds to the gradient of the rows of some tokens. With tiles it rounds both factors, which only a matrix allows that rounds
+// its factors in other products, too.
 func (b *backend) headOuter(p *outer, tiles bool) {
 	if tiles {
 		b.outerTiles(p)
@@ -111,7 +111,7 @@ type scoredRows struct {
 	pieces         int        // of its numbers, in the order of tiles
 }
 
-// scored lists the rows whose target is not negative.
+// rowsToScore lists the rows whose target is not negative.
 func (b *backend) rowsToScore(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) scoredRows {
 	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
 	index, wanted := lists[:0:T], lists[T:T]
@@ -260,7 +260,7 @@ func (b *backend) headWeights(s *scoredRows, p partials) {
 	}
 }
 
-// headTogether is how many chunks are processed together. It is 1 if numbers have several pieces, because four were slower.
+// headTogether is how many chunks are processed together: one if numbers have several pieces, because four were slower then.
 func headTogether(pieces, V int) int {
 	if pieces > 1 {
 		return 1

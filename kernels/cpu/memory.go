@@ -21,11 +21,11 @@ type memory struct {
 	cleanup runtime.Cleanup
 }
 
-// inUse is how much memory all backends hold; swept is its minimum since the last garbage collection that we started.
-// The collector does not see this memory, so unreferenced pieces of it do not make it run.
+// inUse is how much memory all backends hold; swept is its minimum since the last garbage collection that allocate started:
+// the collector does not see this memory, so it would not run because of unreferenced pieces of it.
 var inUse, swept atomic.Int64
 
-// sweepAfter is by how much memory must have grown, beyond doubling, before we start a garbage collection.
+// sweepAfter is by how much memory must have grown, beyond doubling, before allocate starts a garbage collection.
 const sweepAfter = 256 << 20
 
 func allocate(bytes int) (*memory, error) {
@@ -49,7 +49,7 @@ func allocate(bytes int) (*memory, error) {
 	return m, nil
 }
 
-// roomFor refuses an allocation beyond the free memory. Its pages are touched at once, and if there are too few, the
+// checkFree refuses an allocation beyond the free memory. All its pages are written soon, and if there are too few, the
 // OOM killer ends this process, or another one, without a message.
 func checkFree(bytes int) error {
 	const small = 32 << 20

@@ -30,8 +30,8 @@ func apartOf(x kernels.Buffer, width int) C.int64_t {
 	return C.int64_t(kernels.BF16.Size() * (width + roundedRoom))
 }
 
-// resultRows is the address of the result rows of an operation, and their stride in bytes if they are rounded. Then an operation computes a
-// row in scratch space, after the numbers that it keeps there anyway.
+// resultRows is the address of an operation's result rows, and their stride in bytes if they are rounded. A rounded row is computed in
+// scratch space first, behind `beside` other numbers that the operation keeps there.
 func (b *backend) resultRows(out kernels.Buffer, width, beside int) (*C.float, C.int64_t) {
 	apart := apartOf(out, width)
 	if apart > 0 || beside > 0 {
@@ -40,7 +40,7 @@ func (b *backend) resultRows(out kernels.Buffer, width, beside int) (*C.float, C
 	return (*C.float)(b.address(out)), apart
 }
 
-// streamedResultRows is made for T rows that are written around the caches if they are large; stream says whether they are.
+// streamedResultRows is resultRows for T rows; stream is 1 if they are so large that they are written around the caches.
 func (b *backend) streamedResultRows(out kernels.Buffer, width, beside, T int) (p *C.float, apart, stream C.int64_t) {
 	p, apart = b.resultRows(out, width, beside)
 	floats := T * width
@@ -84,7 +84,7 @@ func (b *backend) outerRows(dw kernels.Buffer, dy, x kernels.Cols, alpha float32
 	b.outerTiles(&p)
 }
 
-// wantsFloats panics on rounded rows, for products that cannot read them.
+// requireFloats panics on rounded rows, for products that cannot read them.
 func (b *backend) requireFloats(all ...kernels.Cols) {
 	for _, x := range all {
 		if x.Buf.DType() == kernels.BF16 {
@@ -93,7 +93,7 @@ func (b *backend) requireFloats(all ...kernels.Cols) {
 	}
 }
 
-// wantsTiles panics unless a product rounds its left-hand side in the order of tiles, as rounded rows require.
+// requireRoundingTiles panics unless a product rounds its left-hand side in the order of tiles, as rounded rows require.
 func (b *backend) requireRoundingTiles(pieces int) {
 	if b.order != kernels.Tiles || pieces != 1 {
 		panic("cpu: rounded rows are for products in the order of tiles that round what they multiply, one factor of two")
