@@ -10,10 +10,10 @@ var _ kernels.WholeMultiplier = (*backend)(nil)
 // MultipliesWhole is always true; see whole.h.
 func (b *backend) MultipliesWhole() bool { return true }
 
-// inWholeNumbers tells whether each chunk of 64 inputs has one scale, as products in integers require.
+// multipliesAsIntegers tells whether each chunk of 64 inputs has one scale, as products in integers require.
 func (s quantisedShape) multipliesAsIntegers() bool { return s.segment%C.CHUNK == 0 }
 
-// wholeRows bounds how many rows share a decoded panel, so that they, at one depth, and their sums stay in the second-level cache.
+// integerRows bounds how many rows share a decoded panel, so that they, at one depth, and their sums stay in the second-level cache.
 const integerRows = 256
 
 // linearIntegers is Linear for a matrix that is multiplied in integers.
@@ -32,7 +32,7 @@ func (b *backend) linearIntegers(out, x kernels.Cols, w *matrix, o kernels.Linea
 	}
 }
 
-// packWhole packs rows of x as the left-hand side of g.
+// packIntegers packs rows of x as the left-hand side of g.
 func (b *backend) packIntegers(g *C.grpo_integer_products, from *C.float, x kernels.Cols) {
 	rows, tiles := int(g.rows), b.tiles(int(g.rows))
 	a := args[C.grpo_pack_integers](b)
@@ -45,7 +45,7 @@ func (b *backend) packIntegers(g *C.grpo_integer_products, from *C.float, x kern
 	b.run(b.ops.pack_integers, tiles, 8192/(x.N*int(b.ops.tile)))
 }
 
-// wholeProducts divides g into enough tasks to keep all workers busy to the end, and runs them.
+// integerProducts divides g into enough tasks to keep all workers busy to the end, and runs them.
 func (b *backend) integerProducts(g *C.grpo_integer_products) {
 	tiles, height, columns := int(g.row_tiles), int(b.ops.tile), panels(int(g.m.rows))
 	enough := blocksOf(8*b.threads(), columns) // blocks of rows, if there are few panels

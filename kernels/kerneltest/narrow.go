@@ -109,7 +109,7 @@ func (m *backend) attentionGradOf(out, x kernels.Buffer) {
 	m.AttentionGrad(x, x, x, out, x, spans, oneHead, kernels.BF16, 1)
 }
 
-// sameAsWide compares the results of operations for rows [T, width] in bf16 with those for the same rows in f32, at several offsets.
+// sameAsF32 compares the results of operations for rows [T, width] in bf16 with those for the same rows in f32, at several offsets.
 func (m *backend) sameAsF32(t *testing.T, width, T int, ops map[string]func(x kernels.Buffer) kernels.Buffer) {
 	t.Helper()
 	for shift := range 2 {

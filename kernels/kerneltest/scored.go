@@ -96,7 +96,7 @@ func masksFor(V int) [][]int32 {
 	}
 }
 
-// testScoredDraws compares Draw with all its options with the reference, and with LogProb bit by bit.
+// testDrawOptions compares Draw with all its options with the reference, and with LogProb bit by bit.
 func testDrawOptions(t *testing.T, s suite) {
 	const H = 24
 	testTies(t, s)
@@ -162,7 +162,7 @@ func testTies(t *testing.T, s suite) {
 	}
 }
 
-// nearScored requires close log-probabilities.
+// nearDraws requires close log-probabilities.
 func nearDraws(t *testing.T, what string, tolerance float64, want, got scored) {
 	t.Helper()
 	for i, pair := range [][2][]float32{{want.logps, got.logps}, {want.raw, got.raw}, {want.topLogps, got.topLogps}} {

@@ -19,7 +19,7 @@ type gradientCase struct {
 	gradient func(m *backend, x, dy []float32) kernels.Buffer // given the gradient of the output
 }
 
-// testSlopes compares every gradient with finite differences of the reference, so that it does not rely on
+// testGradients compares every gradient with finite differences of the reference, so that it does not rely on
 // the reference's own gradients.
 func testGradients(t *testing.T, s suite) {
 	for _, c := range gradientCases() {

@@ -49,7 +49,7 @@ func (d *backend) Name() string { return "deferred " + d.b.Name() }
 
 func (d *backend) Order() string { return d.b.Order() }
 
-// later queues an operation.
+// enqueue queues an operation.
 func (d *backend) enqueue(op func()) { d.queue = append(d.queue, op) }
 
 func (d *backend) run() {

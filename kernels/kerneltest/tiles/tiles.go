@@ -188,7 +188,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// same requires the same bits.
+// equalBits requires the same bits.
 func equalBits(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
 	t.Helper()
 	got := make([]float32, len(want))
