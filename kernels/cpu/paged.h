@@ -9,8 +9,8 @@ INLINE float *cached_keys(const grpo_paged *a, int64_t block, int64_t head)
 
 INLINE float *cached_values(const grpo_paged *a, float *keys) { return keys + (KEYS * a->dim >> a->cache.pairs); }
 
-// Writes half of pair i, and nothing else, since another thread may be writing the other half. The first half is the high
-// one, whose bytes come last.
+// Writes half of pair i and nothing else, since another thread may be writing the other half. The first number is in the high
+// half, whose bytes come last.
 INLINE void put_rounded(float *pairs, int64_t i, int second, float x)
 {
 	uint32_t u;
@@ -48,7 +48,7 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
-// Sets the queries of a tile and key-value head, and returns how many there are. The logarithms of their sums are not needed.
+// Sets the queries of a tile and key-value head, and returns their number. Logarithms of sums, which nobody reads, are written to log.
 static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run *r, int64_t head, float *log)
 {
 	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
@@ -60,7 +60,7 @@ static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run
 	return n;
 }
 
-// Copies the state of n queries, from number first on, after they have read shared blocks together with others.
+// Copies the state of queries [first, first+n) out of a tile in which they have read shared blocks together with others.
 INLINE void copy_state(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
 {
 	memcpy(w->state->max, together->state->max + first, 4 * n);
