@@ -179,7 +179,7 @@ static inline int64_t grpo_tiles_scratch(int64_t block_tiles, int64_t block_pane
 
 // How many inputs share a scale in a product in integers, and for how many a panel is decoded at once, such that the result stays in
 // the first-level cache.
-enum { CHUNK = 64, WHOLE_DEPTH = 4 * CHUNK };
+enum { CHUNK = 64, INTEGER_DEPTH = 4 * CHUNK };
 
 // The left-hand side of a product in integers (whole.h), in tiles like those of pack_rows: for each two inputs one pair per row, and for
 // each 64 a scale.
@@ -189,7 +189,7 @@ typedef struct {
 	const float *x;
 	int64_t stride, rows, inner, tiles;
 	const float *values; // of the matrix
-} grpo_pack_whole;
+} grpo_pack_integers;
 
 // out [rows, m.rows] = (accumulate ? out : 0) + bias + alpha · x · mᵀ, for such a left-hand side x and a matrix of four bits a weight. A
 // task is a block of row tiles times one panel of the matrix; panels run fastest.
@@ -204,11 +204,11 @@ typedef struct {
 	float alpha;
 	int32_t accumulate;
 	int32_t dot; // the processor has dot products of pairs (AVX512_VNNI)
-} grpo_whole_products;
-typedef grpo_whole_products grpo_whole;
+} grpo_integer_products;
+typedef grpo_integer_products grpo_integer_product;
 
 // Its scratch space besides the sums of a block.
-enum { WHOLE_SCRATCH = WHOLE_DEPTH / 2 * PANEL * 4 };
+enum { INTEGER_SCRATCH = INTEGER_DEPTH / 2 * PANEL * 4 };
 
 // A task is one block of SUM_COLUMNS columns.
 enum { SUM_COLUMNS = 256 };

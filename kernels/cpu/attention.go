@@ -17,7 +17,7 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	a := args[C.grpo_attention](b)
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.stream = C.int64_t(flag(streams(T * h.OutWidth())))
-	b.attended(a, qkv, h.Heads, kv)
+	b.setQKV(a, qkv, h.Heads, kv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, false)
 
@@ -34,7 +34,7 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	a := args[C.grpo_attention](b)
 	a.dqkv, a.dout = b.f32(dqkv), b.f32(dout)
 	a.out, a.lse = b.f32(out), b.f32(lse)
-	b.attended(a, qkv, h.Heads, kv)
+	b.setQKV(a, qkv, h.Heads, kv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, true)
 
@@ -42,8 +42,8 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
 }
 
-// attended sets the rows of queries, keys and values.
-func (b *backend) attended(a *C.grpo_attention, qkv kernels.Buffer, h kernels.Heads, kv kernels.DType) {
+// setQKV sets the rows of queries, keys and values.
+func (b *backend) setQKV(a *C.grpo_attention, qkv kernels.Buffer, h kernels.Heads, kv kernels.DType) {
 	a.qkv, a.row = (*C.float)(b.address(qkv)), C.int64_t(h.Width())
 	if apart := apartOf(qkv, h.Width()); apart > 0 {
 		if !b.attendsInTiles(kv) {
@@ -53,7 +53,7 @@ func (b *backend) attended(a *C.grpo_attention, qkv kernels.Buffer, h kernels.He
 	}
 }
 
-// attendsInTiles tells whether products with keys and values of that type are summed in the order of tiles: only bf16 is.
+// attendsInTiles tells whether products with keys and values of a type are summed in the order of tiles: only those in bf16 are.
 func (b *backend) attendsInTiles(kv kernels.DType) bool {
 	return b.order == kernels.Tiles && kv == kernels.BF16
 }
@@ -83,7 +83,7 @@ func gradTile(dim int, inTiles bool) int {
 	return int(C.grpo_grad_floats(C.int64_t(dim), C.int64_t(padded(dim)), tiles))
 }
 
-// attentionPlan is how a batch is divided: into trees of spans, tiles of queries, and blocks of keys, which may be on
+// attentionPlan is the division of a batch: into trees of spans, tiles of queries, and blocks of keys, which may be on
 // many paths.
 type attentionPlan struct {
 	spans        []C.grpo_span

@@ -18,19 +18,19 @@ typedef struct {
 // The first block that a query at a position reads.
 INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
 
-// The scratch space of attend: the softmax state; for products in series queries, [TILE_FORWARD][dim], in the order of tiles
-// left-hand sides of queries and of weights; and the means so far, [TILE_FORWARD][padded dim].
+// The scratch space of attend: the softmax state; acc, the sums of values weighted by exponentials, [TILE_FORWARD][padded dim]; for
+// products in series queries, [TILE_FORWARD][dim], in the order of tiles left-hand sides of queries and of weights.
 typedef struct {
 	softmax_state *state;
-	float *scaled, *mean;
+	float *scaled, *acc;
 	char *queries, *weights;
 	tile_file file;
 } attend_space;
 
 INLINE attend_space attend_layout(float *scratch, int64_t dim)
 {
-	attend_space w = {.state = (softmax_state *)scratch, .mean = scratch + SOFTMAX_FLOATS};
-	w.scaled = w.mean + TILE_FORWARD * padded(dim);
+	attend_space w = {.state = (softmax_state *)scratch, .acc = scratch + SOFTMAX_FLOATS};
+	w.scaled = w.acc + TILE_FORWARD * padded(dim);
 	w.queries = (char *)w.scaled;
 	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
 	return w;
@@ -42,7 +42,7 @@ typedef struct {
 	int64_t window;
 } score_form;
 
-// Packs queries, scaled, in the form in which they are multiplied, and clears the means.
+// Packs queries, scaled, in the form in which they are multiplied, and clears the sums of values.
 INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
 	int64_t wide = padded(dim);
@@ -53,7 +53,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 			pack_left_row(1, w->queries, i, rows[i].q, scale, dim);
 		else
 			for (int64_t k = 0; k < dim; k += VL) store_partial(w->scaled + i * dim, k, dim, load_partial(rows[i].q, k, dim) * scale);
-	memset(w->mean, 0, 4 * n * wide);
+	memset(w->acc, 0, 4 * n * wide);
 }
 
 // Prefetches a block for few queries, which are bound by memory.
@@ -72,7 +72,7 @@ INLINE tile_factors factors_of_scores(const attend_space *w, const float *keys, 
 	                      .right = (const char *)keys, .right_row = 4 * KEYS};
 }
 
-// Scores of n queries with a block of keys. Prefetches `prefetch`, which is read next.
+// The scores of n queries with a block of keys. `prefetch` is what is read next.
 INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *prefetch,
                         int64_t dim, int pairs)
 {
@@ -86,18 +86,18 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 	tile_scores(&w->file, n, factors_of_scores(w, keys, dim), tile_steps(dim));
 }
 
-// Adds the block's values to the means, weighted by their exponentials; the first valid_rows of them exist.
-INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t valid_rows,
+// Adds the block's values, weighted by the exponentials of their scores, to the sums. The first valid_rows values exist.
+INLINE void accumulate_values(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t valid_rows,
                        const float *prefetch, int64_t dim, int pairs)
 {
 	int64_t wide = padded(dim);
 	if (!tiled) {
-		product((small_product){.out = w->mean, .out_stride = wide, .a = s->score[0], .a_stride = KEYS, .b = values, .b_stride = wide,
+		product((small_product){.out = w->acc, .out_stride = wide, .a = s->score[0], .a_stride = KEYS, .b = values, .b_stride = wide,
 		                        .depth = valid_rows, .cols = wide, .pairs = pairs, .prefetch = prefetch}, n, 0);
 		return;
 	}
 	prefetch_block((const char *)prefetch, 2 * KEYS * dim, n);
-	tile_means(&w->file, n, (tile_factors){.sums = w->mean, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES,
+	tile_value_sums(&w->file, n, (tile_factors){.sums = w->acc, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES,
 	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
 
@@ -121,7 +121,7 @@ INLINE void exponentials_and_scores(attend_space *w, int n, const float *next, i
 enum { NARROW_HEAD = 64 };
 INLINE int goes_ahead(const int tiled, int n, int64_t dim) { return tiled && n > TILE && dim > NARROW_HEAD; }
 
-// Updates the maxima, sums and means of n rows for block b of keys.
+// Updates the maxima and sums of n rows for block b of keys, and turns scores into exponentials.
 INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, const query *rows, int n, int64_t b, score_form form,
                           const float *next, int64_t dim)
 {
@@ -132,7 +132,7 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 			mask_scores(s, i, limit + 1 - form.window, limit, form.cap);
 		}
 	for (int i = 0; i < n; i += VL) update_max(s, i);
-	rescale_means(s, n, w->mean, padded(dim));
+	rescale_sums(s, n, w->acc, padded(dim));
 	if (next && goes_ahead(tiled, n, dim))
 		exponentials_and_scores(w, n, next, dim);
 	else
@@ -150,8 +150,8 @@ typedef struct {
 	int stream; // results are written around the caches
 } key_blocks;
 
-// Computes the results from sums and means, and writes them.
-INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *mean, const key_blocks *k)
+// Writes the results: the sums of values divided by the sums of exponentials.
+INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *acc, const key_blocks *k)
 {
 	for (int i = 0; i < n; i += VL) {
 		vf row[VL];
@@ -167,7 +167,7 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 		for (int j = 0; j < VL && i + j < n; j++) {
 			const query *r = rows + i + j;
 			*r->lse = (float)(s->max[i + j] + log1(sum[j]));
-			put_row(r->out, mean + (i + j) * padded(k->dim), inverse[j], k->dim, k->stream);
+			put_row(r->out, acc + (i + j) * padded(k->dim), inverse[j], k->dim, k->stream);
 		}
 	}
 }
@@ -189,7 +189,7 @@ INLINE void begin_queries(const int tiled, attend_space *w, const query *rows, i
 	memset(w->state->sum, 0, sizeof w->state->sum);
 }
 
-// Queries read blocks [from, end). Their last one reads the furthest.
+// Processes blocks [from, end). The last of the queries reads the most keys.
 INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int n, int64_t from, int64_t end, const key_blocks *k,
                         score_form form)
 {
@@ -202,7 +202,7 @@ INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int
 		softmax_block(tiled, w, w->state, rows, n, b, form, b + 1 < end ? k->keys[b + 1] : NULL, dim);
 		if (!tiled)
 			prefetch_rows(rows, n, k, 2 * (b - from) + 1, 2 * (end - from));
-		mean_block(tiled, w, w->state, n, k->values[b], min64(KEYS, last + 1 - b * KEYS), b + 1 < end ? k->keys[b + 1] : k->next, dim,
+		accumulate_values(tiled, w, w->state, n, k->values[b], min64(KEYS, last + 1 - b * KEYS), b + 1 < end ? k->keys[b + 1] : k->next, dim,
 		           k->pairs);
 	}
 }
@@ -214,7 +214,7 @@ INLINE void attend_in(const int tiled, const query *rows, int n, const key_block
 	attend_space w = attend_layout(scratch, k->dim);
 	begin_queries(tiled, &w, rows, n, form.scale, k->dim);
 	read_blocks(tiled, &w, rows, n, first_block(rows[0].position, form.window), rows[n - 1].position / KEYS + 1, k, form);
-	write_rows(w.state, rows, n, w.mean, k);
+	write_rows(w.state, rows, n, w.acc, k);
 }
 
 static void attend(const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
@@ -222,15 +222,15 @@ static void attend(const query *rows, int n, const key_blocks *k, score_form for
 	attend_in(0, rows, n, k, form, scratch);
 }
 
-INLINE float *whole_lines(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
+INLINE float *cache_aligned(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
 
-// The same with products in the order of tiles. Keys and values are in pairs, and what they are multiplied with is rounded
-// to bf16.
+// The same with products in the order of tiles. Keys and values are in pairs of bf16, and queries and weights are rounded to
+// bf16.
 static void attend_tiles(const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
 {
 	uint64_t before = flush_subnormals();
 	tile_begin();
-	attend_in(1, rows, n, k, form, whole_lines(scratch));
+	attend_in(1, rows, n, k, form, cache_aligned(scratch));
 	tile_end();
 	restore_subnormals(before);
 }

@@ -1,7 +1,7 @@
 // The gradient of attention. A task has all queries of one tree and key-value head, span by span in preorder, in tiles. The
 // gradient of a query sums over keys, that of a key or value over queries position by position and head by head, each in
-// ascending order, and no other task adds to them. A block of keys has one set of sums, in the span that owns it; if the
-// block begins with rows of an earlier span, their sums are passed to that when the walk leaves the span.
+// ascending order, and no other task adds to them. Each span has gradient sums for the blocks of keys that it owns; if its
+// first block begins with rows of an earlier span, their sums are added to those of that span when the walk leaves this one.
 
 // The addresses of the queries that are processed together, of the gradients of their outputs, and of their own gradients.
 typedef struct {
@@ -76,16 +76,16 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 	}
 }
 
-// Adds the sums of the rows before a span, in its first block, to those of the block that they came from: `count` numbers in each of
-// `rows` rows.
-INLINE void hand_on(float *to, const float *from, int64_t rows, int64_t row, int64_t count)
+// Adds gradient sums of rows before a span, which its first block has too, to those of the block that owns these rows: `count` numbers in
+// each of `rows` rows.
+INLINE void add_to_parent(float *to, const float *from, int64_t rows, int64_t row, int64_t count)
 {
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < count; k++) to[i * row + k] += from[i * row + k];
 }
 
-// Writes the sums for keys or values of a span's rows, [KEYS][padded dim] in each block or transposed, to rows of the gradient.
-static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const float *sums, float *rows, float *space)
+// Writes the gradients of a span's keys or values, summed in blocks [KEYS][padded dim] or transposed, to rows of the gradient.
+static void write_key_grads(const grpo_attention_grad *a, const grpo_span *s, const float *sums, float *rows, float *space)
 {
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
 	for (int64_t k = 0; k < s->blocks; k++, sums += KEYS * wide) {
@@ -99,7 +99,7 @@ static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const fl
 	}
 }
 
-// No further query reads a span's keys: writes their gradients.
+// Writes the gradients of a span's keys and values, which no further query reads.
 static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
@@ -107,28 +107,28 @@ static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 	if (before > 0 && s->blocks > 0) {
 		int64_t to = a->paths[a->spans[s->parent].path + s->base / KEYS].slot * KEYS * wide;
 		int64_t rows = a->in_tiles ? wide : before, row = a->in_tiles ? KEYS : wide, count = a->in_tiles ? before : wide;
-		hand_on(g->dk + to, dk, rows, row, count);
-		hand_on(g->dv + to, dv, rows, row, count);
+		add_to_parent(g->dk + to, dk, rows, row, count);
+		add_to_parent(g->dv + to, dv, rows, row, count);
 	}
 	float *row = a->dqkv + s->first * width + (a->q_heads + head) * dim;
-	give_sums(a, s, dk, row, g->dq);
-	give_sums(a, s, dv, row + a->kv_heads * dim, g->dq);
+	write_key_grads(a, s, dk, row, g->dq);
+	write_key_grads(a, s, dv, row + a->kv_heads * dim, g->dq);
 }
 
 // Walks the tree whose root is the given span.
 static void grad_tree(const grpo_attention_grad *a, int64_t root, int64_t head, float *scratch)
 {
 	grad_space g = grad_layout(scratch, a->dim, a->slots, a->in_tiles);
-	int64_t in = -1; // the current span of the walk, which continues its ancestors
+	int64_t current = -1; // the innermost span that the walk has entered and not left; its ancestors are entered, too
 	for (int64_t i = root; i < a->count && (i == root || a->spans[i].parent >= root); i++) {
 		const grpo_span *s = a->spans + i;
 		if (s->length == 0)
 			continue;
-		for (; in != s->parent; in = a->spans[in].parent) leave_span(a, a->spans + in, head, &g);
+		for (; current != s->parent; current = a->spans[current].parent) leave_span(a, a->spans + current, head, &g);
 		enter_span(a, s, head, &g);
-		in = i;
+		current = i;
 	}
-	for (; in >= 0; in = a->spans[in].parent) leave_span(a, a->spans + in, head, &g);
+	for (; current >= 0; current = a->spans[current].parent) leave_span(a, a->spans + current, head, &g);
 }
 
 static void attention_grad(const void *args, void *scratch, int64_t from, int64_t to)

@@ -1,7 +1,7 @@
-// What a tile of queries and a block of keys contribute to each other's gradients in attention: see attention_grad.h.
+// The contributions of a tile of queries and a block of keys to each other's gradients in attention: see attention_grad.h.
 
-// The factors made of queries in the order of tiles. The gradients of keys and values are computed transposed there: so the factor that is
-// new for each block is a right-hand side, whose pairs are across rows, and queries are transposed only once.
+// The factors made of queries in the order of tiles. The gradients of keys and values are computed transposed there: then the factor that
+// changes with every block is a right-hand side, whose pairs are across rows, and queries need be transposed only once.
 typedef struct {
 	char *q_left, *dout_left;     // [QUERIES_AT_ONCE][padded dim]
 	char *q_across, *dout_across; // [padded dim][QUERIES_AT_ONCE], transposed
@@ -19,10 +19,10 @@ typedef struct {
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
 	float *q, *dout; // [R][padded dim], queries scaled
-	tile_space tiles; // instead of q and dout in the order of tiles
+	tile_space tiles; // in the order of tiles, instead of q and dout
 } grad_space;
 
-INLINE float *some_floats(float **scratch, int64_t count)
+INLINE float *take_floats(float **scratch, int64_t count)
 {
 	float *p = *scratch;
 	*scratch += count;
@@ -33,31 +33,31 @@ static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in
 {
 	int64_t wide = padded(dim), rows = in_tiles ? QUERIES_AT_ONCE : TILE_BACKWARD;
 	grad_space g;
-	g.position = (int64_t *)some_floats(&scratch, 2 * rows);
-	g.lse = some_floats(&scratch, rows);
-	g.delta = some_floats(&scratch, rows);
-	g.p = some_floats(&scratch, rows * KEYS);
-	g.dp = some_floats(&scratch, rows * KEYS);
-	g.dq = some_floats(&scratch, rows * wide);
+	g.position = (int64_t *)take_floats(&scratch, 2 * rows);
+	g.lse = take_floats(&scratch, rows);
+	g.delta = take_floats(&scratch, rows);
+	g.p = take_floats(&scratch, rows * KEYS);
+	g.dp = take_floats(&scratch, rows * KEYS);
+	g.dq = take_floats(&scratch, rows * wide);
 	if (in_tiles) {
 		tile_space *t = &g.tiles;
-		t->q_left = (char *)some_floats(&scratch, rows / 2 * wide);
-		t->dout_left = (char *)some_floats(&scratch, rows / 2 * wide);
-		t->q_across = (char *)some_floats(&scratch, rows / 2 * wide);
-		t->dout_across = (char *)some_floats(&scratch, rows / 2 * wide);
-		t->dp_left = (char *)some_floats(&scratch, rows / 2 * BLOCKS_AT_ONCE * KEYS);
-		t->p_right = some_floats(&scratch, rows / 2 * KEYS);
-		t->dp_right = some_floats(&scratch, rows / 2 * KEYS);
+		t->q_left = (char *)take_floats(&scratch, rows / 2 * wide);
+		t->dout_left = (char *)take_floats(&scratch, rows / 2 * wide);
+		t->q_across = (char *)take_floats(&scratch, rows / 2 * wide);
+		t->dout_across = (char *)take_floats(&scratch, rows / 2 * wide);
+		t->dp_left = (char *)take_floats(&scratch, rows / 2 * BLOCKS_AT_ONCE * KEYS);
+		t->p_right = take_floats(&scratch, rows / 2 * KEYS);
+		t->dp_right = take_floats(&scratch, rows / 2 * KEYS);
 	} else {
-		g.q = some_floats(&scratch, rows * wide);
-		g.dout = some_floats(&scratch, rows * wide);
+		g.q = take_floats(&scratch, rows * wide);
+		g.dout = take_floats(&scratch, rows * wide);
 	}
-	g.dk = some_floats(&scratch, slots * KEYS * wide);
+	g.dk = take_floats(&scratch, slots * KEYS * wide);
 	g.dv = scratch;
 	return g;
 }
 
-// The key numbers of a block that a query reads.
+// The keys of a block that a query reads.
 typedef struct {
 	int64_t first, limit;
 } key_range;
@@ -74,35 +74,35 @@ INLINE int reads_in_part(const grad_space *g, int from, int to, int64_t b, int64
 	return g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > window;
 }
 
-// Of a score: its probability, and its gradient (in softmax_grad still without the factor of the probability).
+// The probability of a score, and the gradient of the score (in softmax_grad not yet multiplied by the probability).
 typedef struct {
-	vf share, slope;
+	vf probability, grad;
 } score_grad;
 
 INLINE score_grad softmax_grad(vf score, vf dp, float lse, float delta, float cap)
 {
-	vf share, slope = dp - delta;
+	vf probability, grad = dp - delta;
 	if (cap != 0) {
 		vf capped = vtanh(score / cap);
-		share = vexp(fused(capped, splat(cap), splat(-lse)));
-		slope = slope * fused(-capped, capped, splat(1));
+		probability = vexp(fused(capped, splat(cap), splat(-lse)));
+		grad = grad * fused(-capped, capped, splat(1));
 	} else {
-		share = vexp(score - lse);
+		probability = vexp(score - lse);
 	}
-	return (score_grad){share, slope};
+	return (score_grad){probability, grad};
 }
 
-// Both for row i of a tile and keys from number v on, some of which may be masked.
+// The same for row i of a tile and keys from v on, some of which may be masked.
 INLINE score_grad masked_grad(const int masked, const grad_space *g, int i, int v, key_range r, float cap)
 {
 	score_grad x = softmax_grad(load(g->p + i * KEYS + v), load(g->dp + i * KEYS + v), g->lse[i], g->delta[i], cap);
 	if (masked && r.first > 0)
-		x.share = mask_before(x.share, v, r.first, splat(0));
+		x.probability = mask_before(x.probability, v, r.first, splat(0));
 	if (masked) {
-		x.share = mask_after(x.share, v, r.limit, splat(0));
-		x.slope = mask_after(x.slope, v, r.limit, splat(0));
+		x.probability = mask_after(x.probability, v, r.limit, splat(0));
+		x.grad = mask_after(x.grad, v, r.limit, splat(0));
 	}
-	x.slope = x.share * x.slope;
+	x.grad = x.probability * x.grad;
 	return x;
 }
 
@@ -119,8 +119,8 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 			score_grad x = {splat(0), splat(0)};
 			if (reads)
 				x = masked_grad(masked, g, i + j, v * VL, r, a->cap);
-			p[j][v] = x.share;
-			dp[j][v] = x.slope;
+			p[j][v] = x.probability;
+			dp[j][v] = x.grad;
 		}
 		put_pairs(1, dp_left + (i + j) / TILE * BLOCKS_AT_ONCE * TILE_BYTES + (i + j) % TILE * 4 * TILE, dp[j]);
 	}
@@ -131,8 +131,8 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 	}
 }
 
-// The gradients from queries [from, to) and one block of keys, number b of their path, in the order of tiles, except those of the
-// queries.
+// Adds the gradients of the keys and values in block b of the path of queries [from, to), in the order of tiles, and packs those of the
+// scores, from which grad_path_tiles computes the gradients of the queries.
 static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attention_grad *a, const float *keys_transposed,
                              const float *values_transposed, int64_t slot, int64_t b, char *dp_left)
 {
@@ -173,8 +173,8 @@ INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t wi
 	return (block_range){first_block(g->position[from], window), g->position[to - 1] / KEYS + 1};
 }
 
-// The gradients from n queries and all blocks of their path. A tile of queries is combined only with the blocks that its own rows read;
-// but several tiles and blocks are processed together, so that the sums of both are seldom read and written.
+// The gradients of n queries and all blocks of their path. A tile of queries is combined only with the blocks that its own rows read; but
+// several tiles and blocks are processed together, so that the gradient sums of both are rarely read and written.
 static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
 {
 	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2;
@@ -202,7 +202,7 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 	}
 }
 
-// Turns scores and gradients of probabilities of row i and block b into probabilities and gradients of scores, in place.
+// Replaces the scores of row i and block b by probabilities, and the gradients of probabilities by gradients of scores.
 INLINE void softmax_row(const int masked, grad_space *g, int i, const grpo_attention_grad *a, int64_t b)
 {
 	key_range r = keys_read(g, i, a, b);
@@ -211,8 +211,8 @@ INLINE void softmax_row(const int masked, grad_space *g, int i, const grpo_atten
 		score_grad x = {splat(0), splat(0)};
 		if (!masked || (r.limit >= 0 && r.first < KEYS))
 			x = masked_grad(masked, g, i, v, r, a->cap);
-		store(g->p + i * KEYS + v, x.share);
-		store(g->dp + i * KEYS + v, x.slope);
+		store(g->p + i * KEYS + v, x.probability);
+		store(g->dp + i * KEYS + v, x.grad);
 	}
 }
 
@@ -224,8 +224,8 @@ INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, in
 		for (int i = 0; i < n; i++) softmax_row(0, g, i, a, b);
 }
 
-// The gradients from a tile of n queries and one block of keys, number b of their path. Each product prefetches what the next one reads,
-// the last one the keys of the next block.
+// The gradients of a tile of n queries and block b of their path. Each product prefetches what the next one reads, the last one the keys
+// of the next block.
 static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, const grpo_block *at, int64_t b,
                        int last)
 {

@@ -30,7 +30,7 @@ INLINE vf fold(vf r[VL], const int sums)
 typedef struct {
 	float max[TILE_FORWARD];         // the running maximum of the scores
 	float sum[TILE_FORWARD][LANES];  // of exponentials relative to it
-	float shrink[TILE_FORWARD];      // the factor for earlier sums and means after the maximum has grown
+	float shrink[TILE_FORWARD];      // the factor for earlier sums after the maximum has grown
 	float base[TILE_FORWARD];        // subtracted from scores
 	float score[TILE_FORWARD][KEYS]; // of the block; then, in series, its exponentials
 } softmax_state;
@@ -67,8 +67,8 @@ INLINE void update_max(softmax_state *s, int i)
 	store(s->base + i, blend((vi)(max == -__builtin_inff()), splat(0), max));
 }
 
-// Rescales the means of n rows to maxima that have grown.
-INLINE void rescale_means(const softmax_state *s, int n, float *mean, int64_t wide)
+// Rescales the sums of values of those of n rows whose maximum has grown.
+INLINE void rescale_sums(const softmax_state *s, int n, float *acc, int64_t wide)
 {
 	int grown[TILE_FORWARD], count = 0;
 	for (int i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ INLINE void rescale_means(const softmax_state *s, int n, float *mean, int64_t wi
 		count += s->shrink[i] != 1;
 	}
 	for (int k = 0; k < count; k++) {
-		float *row = mean + grown[k] * wide, shrink = s->shrink[grown[k]];
+		float *row = acc + grown[k] * wide, shrink = s->shrink[grown[k]];
 		for (int64_t c = 0; c < wide; c += VL) store(row + c, load(row + c) * shrink);
 	}
 }

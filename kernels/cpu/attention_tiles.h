@@ -189,7 +189,7 @@ static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
 }
 
 // Adds a product with one block of values to up to 32 rows of sums, as wide as a head.
-static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width)
+static void tile_value_sums(tile_file *f, int64_t rows, tile_factors t, int64_t width)
 {
 	const float *block = (const float *)t.right;
 	if (begin_rows(f, rows))
@@ -198,7 +198,7 @@ static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width
 		add_blocks(f, 0, &t, &block, 1, width);
 }
 
-// Adds products with several blocks of keys to such rows.
+// Adds products with several blocks of keys to up to 32 rows of sums: gradients of queries.
 static void tile_query_sums(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
 {
 	if (begin_rows(f, rows))

@@ -26,14 +26,14 @@ type Options struct {
 
 // backend computes on this machine's processors. It relies on the checks of kernels.Checked.
 type backend struct {
-	ops   *C.grpo_variant
-	order kernels.Order
-	named string // the variant asked for by name; "": none
-	pairs bool   // bf16 numbers are multiplied with bf16 weights in pairs
-	pool  pool
-	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the current operation
-	held  []*memory      // what that operation uses, so that it is not freed meanwhile; see keep
-	busy  atomic.Bool    // a kernel is running
+	ops       *C.grpo_variant
+	order     kernels.Order
+	requested string // the name of the variant that the caller or GRPO_CPU chose; "": none
+	pairs     bool   // bf16 numbers are multiplied with bf16 weights in pairs
+	pool      pool
+	args      unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the current operation
+	held      []*memory      // what that operation uses, so that it is not freed meanwhile; see keep
+	busy      atomic.Bool    // a kernel is running
 
 	scratches []region // one for each worker
 	shares    [sharedSlots]region
@@ -66,7 +66,7 @@ func newBackend(o Options) (*backend, error) {
 	b := &backend{
 		ops:       v,
 		order:     o.Order,
-		named:     cmp.Or(o.Variant, os.Getenv("GRPO_CPU")),
+		requested: cmp.Or(o.Variant, os.Getenv("GRPO_CPU")),
 		pairs:     v.lanes == 16 && pairsPay(),
 		pool:      p,
 		args:      C.grpo_alloc(C.ARGS_BYTES),
@@ -116,9 +116,9 @@ func (b *backend) Close() error {
 
 const together = "cpu: two goroutines compute on one backend at a time; give each its own, or have them share a lock (grpo.WithTurn)"
 
-// alone panics if another goroutine's operation is running, because both would use the same arguments. The check is racy, but goroutines
-// that share a backend fail it sooner or later, mostly before results are wrong.
-func (b *backend) alone() {
+// checkIdle panics if another goroutine's operation is running, because both would use the same arguments. The check is racy, but
+// goroutines that share a backend fail it sooner or later, mostly before results are wrong.
+func (b *backend) checkIdle() {
 	if b.busy.Load() {
 		panic(together)
 	}
@@ -127,7 +127,7 @@ func (b *backend) alone() {
 // args is the zeroed argument struct of the next operation. It is in C memory, so that it may hold pointers
 // for a kernel.
 func args[T any](b *backend) *T {
-	b.alone()
+	b.checkIdle()
 	a := (*T)(b.args)
 	var zero T
 	if unsafe.Sizeof(zero) > C.ARGS_BYTES {

@@ -28,7 +28,7 @@ static grpo_cut find_cut(const float *l, int64_t n, float max, grpo_cut kept, in
 	for (int64_t v = 0; v < n; v++)
 		if (l[v] < least && is_kept(l[v], v, &kept))
 			least = l[v];
-	int used = bucket_of(least, max) + 1; // further buckets are empty and not cleared
+	int used = bucket_of(least, max) + 1; // later buckets would be empty, and are not cleared
 	memset(b->count, 0, used * sizeof *b->count);
 	memset(b->mass, 0, used * sizeof *b->mass);
 	for (int64_t v = 0; v < n; v += VL) {
@@ -150,7 +150,7 @@ static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *
 	UNROLL for (int i = 0; i < VL; i++) lane[i] = i;
 	for (int64_t from = 0; from < n; from += HEAD_CHUNK, p++) {
 		int64_t to = min64(from + HEAD_CHUNK, n);
-		uint32_t gone = 0, any = 0; // not 0 if there are tokens that are not allowed, and that are
+		uint32_t gone = 0, any = 0; // not 0 if some tokens are forbidden, and if some are allowed
 		for (int64_t v = from; v < to; v += 32) {
 			uint32_t word = allowed[v / 32], whole = to - v < 32 ? (1u << (to - v)) - 1 : ~0u;
 			any |= word & whole;

@@ -45,15 +45,15 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 			t.Errorf("%s: the fingerprint of products in tiles is %#x, expected %#x", name, got, uint64(products))
 		}
 		for o, want := range map[kernels.LinearOpt]uint64{{Alpha: 1}: 0x159102fc7c0655c8, {Alpha: 0.3, Accumulate: true}: 0xc4774eeab979d7c8} {
-			if got := inWholeNumbers(t, open(t, Options{Threads: 2, Variant: name}), o); got != want {
+			if got := integerFingerprint(t, open(t, Options{Threads: 2, Variant: name}), o); got != want {
 				t.Errorf("%s: the fingerprint of products in whole numbers, %+v, is %#x, expected %#x", name, o, got, want)
 			}
 		}
 	}
 }
 
-// inWholeNumbers is the fingerprint of products with weights of four bits in integers, of one row and of several.
-func inWholeNumbers(t *testing.T, m kernels.Backend, o kernels.LinearOpt) uint64 {
+// integerFingerprint is the fingerprint of products with weights of four bits in integers, of one row and of several.
+func integerFingerprint(t *testing.T, m kernels.Backend, o kernels.LinearOpt) uint64 {
 	const rows, cols, T = 75, 1088, 29
 	random := lcg(9)
 	q := kernels.Quantised{Rows: rows, Cols: cols, Block: 64, Codes: make([]byte, rows*cols/2)}

@@ -23,7 +23,7 @@ func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	if out.Jacobian != nil {
 		jacobian = b.f32(out.Jacobian)
 	}
-	s := b.scored("LogProb", h, w, targets, l, T)
+	s := b.rowsToScore("LogProb", h, w, targets, l, T)
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
 		if target < 0 {
 			*at(logp, t), *at(entropy, t), *at(lse, t) = 0, 0, 0
@@ -65,7 +65,7 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	V, H := w.Rows(), w.Cols()
 	out := b.f32(dw)
 	dl, ls := b.f32(dlogp), b.f32(lse)
-	s := b.scored("LogProbGradW", h, w, targets, l, T)
+	s := b.rowsToScore("LogProbGradW", h, w, targets, l, T)
 	for s.next(b) {
 		for c := range chunks(V) {
 			logits, width := b.headLogits(&s, c, 1, C.LOGIT_STRIDE, 0)
@@ -80,8 +80,8 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	}
 }
 
-// headOuter adds to the gradient of the rows of some tokens. With tiles it rounds both factors; that is only for a matrix that rounds
-// what it is multiplied with.
+// headOuter adds to the gradient of the rows of some tokens. With tiles it rounds both factors, which only a matrix allows that rounds
+// its factors in other products, too.
 func (b *backend) headOuter(p *outer, tiles bool) {
 	if tiles {
 		b.outerTiles(p)
@@ -111,8 +111,8 @@ type scoredRows struct {
 	pieces         int        // of its numbers, in the order of tiles
 }
 
-// scored lists the rows whose target is not negative.
-func (b *backend) scored(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) scoredRows {
+// rowsToScore lists the rows whose target is not negative.
+func (b *backend) rowsToScore(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) scoredRows {
 	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
 	index, wanted := lists[:0:T], lists[T:T]
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
@@ -260,7 +260,7 @@ func (b *backend) headWeights(s *scoredRows, p partials) {
 	}
 }
 
-// headTogether is how many chunks are processed together. It is 1 if numbers have several pieces, because four were slower.
+// headTogether is how many chunks are processed together: one if numbers have several pieces, because four were slower then.
 func headTogether(pieces, V int) int {
 	if pieces > 1 {
 		return 1

@@ -30,9 +30,9 @@ func (b *backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.Linear
 		return
 	}
 	defer b.release()
-	if m, ok := w.(*matrix); ok && m.whole {
-		b.wantsFloats(x)
-		b.linearWhole(out, x, m, o, T)
+	if m, ok := w.(*matrix); ok && m.integers {
+		b.requireFloats(x)
+		b.linearIntegers(out, x, m, o, T)
 		return
 	}
 	p := product{rows: T, inner: x.N, outStride: out.Stride, xStride: x.Stride, pack: b.ops.pack_rows}
@@ -69,7 +69,7 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 		b.outerRows(dw, dy, x, alpha, T)
 		return
 	}
-	b.wantsFloats(dy, x)
+	b.requireFloats(dy, x)
 	left, right, across := dy, x, isTall(N, K)
 	if across {
 		left, right = x, dy

@@ -84,12 +84,12 @@ func (b *backend) addsLowRank(w kernels.Matrix, bias kernels.Buffer, l *kernels.
 	return pieces, low
 }
 
-// piecesOf is the number of pieces of the numbers that are multiplied with a matrix in the order of tiles; 0: the product is in series;
-// -1: neither.
+// piecesOf is the number of pieces of the numbers that are multiplied with a matrix in the order of tiles; 0 if the product is in series,
+// -1 if it is in integers, or the backend has another order.
 func (b *backend) piecesOf(w kernels.Matrix) int {
 	m, ok := w.(*matrix)
 	switch {
-	case !ok || m.whole || b.order != kernels.Tiles:
+	case !ok || m.integers || b.order != kernels.Tiles:
 		return -1
 	case m.t == kernels.F32:
 		return 0
@@ -118,7 +118,7 @@ func (l leftTiles) columns(w kernels.Window) leftTiles {
 	return l
 }
 
-// packedRows are the rows of one round, at most as many as the packed copy may hold.
+// packedRows are the rows of one round: at most as many as the packed copy may hold.
 type packedRows struct {
 	b         *backend
 	row, rows int

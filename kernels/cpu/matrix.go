@@ -18,7 +18,7 @@ type matrix struct {
 	rows, cols int
 
 	size       int           // of mem
-	whole      bool          // Linear multiplies it in integers; see whole.go
+	integers   bool          // Linear multiplies it in integers; see whole.go
 	compressed bool          // Compress was called, or it is quantised: it is read-only
 	layout     C.grpo_matrix // of mem, if compressed or quantised
 }

@@ -21,11 +21,11 @@ type memory struct {
 	cleanup runtime.Cleanup
 }
 
-// inUse is how much memory all backends hold; swept is its minimum since the last garbage collection that we started.
-// The collector does not see this memory, so unreferenced pieces of it do not make it run.
+// inUse is how much memory all backends hold; swept is its minimum since the last garbage collection that allocate started:
+// the collector does not see this memory, so it would not run because of unreferenced pieces of it.
 var inUse, swept atomic.Int64
 
-// sweepAfter is by how much memory must have grown, beyond doubling, before we start a garbage collection.
+// sweepAfter is by how much memory must have grown, beyond doubling, before allocate starts a garbage collection.
 const sweepAfter = 256 << 20
 
 func allocate(bytes int) (*memory, error) {
@@ -35,7 +35,7 @@ func allocate(bytes int) (*memory, error) {
 		swept.Store(now)
 	}
 	swept.Store(min(swept.Load(), now)) // cleanups run some time after a collection
-	if err := roomFor(bytes); err != nil {
+	if err := checkFree(bytes); err != nil {
 		inUse.Add(-int64(bytes))
 		return nil, err
 	}
@@ -45,13 +45,13 @@ func allocate(bytes int) (*memory, error) {
 		return nil, fmt.Errorf("cpu: the machine has no %d bytes of memory left", bytes)
 	}
 	m := &memory{p: p, bytes: bytes}
-	m.cleanup = runtime.AddCleanup(m, func(p unsafe.Pointer) { giveBack(p, bytes) }, p)
+	m.cleanup = runtime.AddCleanup(m, func(p unsafe.Pointer) { freeMemory(p, bytes) }, p)
 	return m, nil
 }
 
-// roomFor refuses an allocation beyond the free memory. Its pages are touched at once, and if there are too few, the
+// checkFree refuses an allocation beyond the free memory. All its pages are written soon, and if there are too few, the
 // OOM killer ends this process, or another one, without a message.
-func roomFor(bytes int) error {
+func checkFree(bytes int) error {
 	const small = 32 << 20
 	if bytes < small {
 		return nil
@@ -62,7 +62,7 @@ func roomFor(bytes int) error {
 	return nil
 }
 
-func giveBack(p unsafe.Pointer, bytes int) {
+func freeMemory(p unsafe.Pointer, bytes int) {
 	C.grpo_free(p, C.size_t(bytes))
 	inUse.Add(-int64(bytes))
 }
@@ -70,7 +70,7 @@ func giveBack(p unsafe.Pointer, bytes int) {
 // free returns the memory at once: nothing else may refer to it.
 func (m *memory) free() {
 	m.cleanup.Stop()
-	giveBack(m.p, m.bytes)
+	freeMemory(m.p, m.bytes)
 	m.p = nil
 }
 
@@ -188,7 +188,7 @@ func (b *backend) address(x kernels.Buffer) unsafe.Pointer {
 
 // keep holds memory until release. Operations in rounds call it repeatedly for the same memory.
 func (b *backend) keep(m *memory) {
-	b.alone()
+	b.checkIdle()
 	if slices.Contains(b.held, m) {
 		return
 	}

@@ -1,9 +1,9 @@
 // A matrix of bf16 in four bits a weight: a code selects one of 16 values, which is multiplied by the scale of the weight's
 // block and rounded to bf16. It is decoded into the pairs of an uncompressed panel when it is read, block by block.
 //
-// For vectors of 32 bytes there is another layout if the columns of a group share their scale: see nf4_bytes.h. Otherwise it is this
-// one. A group is 32 columns of a panel, divided into fours of rows with 64 bytes each: word [b][r] of 32 bits, b and r from 0 to 3,
-// holds pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, for row r. Pair 4i+b has its first code in bits
+// The layout (nf4_bytes.h has another one, for vectors of 32 bytes where the columns of a group share their scale): A group is 32
+// columns of a panel, divided into sets of four rows with 64 bytes each. In such a set, word [b][r] of 32 bits, b and r from 0 to 3,
+// has the codes of row r for pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns: pair 4i+b has its first code in bits
 // 16+4i … 19+4i and its second in bits 4i … 4i+3. A segment, whose length divides both a row and a block, is the columns of a row
 // with one scale; the 32 scales of a panel for a segment are contiguous.
 
@@ -29,7 +29,7 @@ INLINE table table_of(const float *values)
 #endif
 }
 
-// The values that the lowest four bits of each lane select.
+// Looks up the value of the code in the lowest four bits of each lane.
 INLINE vf look_up(const table *t, vi codes)
 {
 	vf out;
@@ -46,10 +46,10 @@ INLINE vf look_up(const table *t, vi codes)
 	return out;
 }
 
-// How many fours of rows a vector has, for pairs b, b+1, ….
+// A vector has the words of four rows for this many pairs b, b+1, ….
 enum { FOURS = VL / 4 };
 
-// The scales of four rows at column k, and at columns k+2, k+4, … in the further lanes.
+// The scales of four rows at column k, and in the further lanes at columns k+2, k+4, ….
 INLINE vf four_scales(const grpo_matrix *m, int64_t panel, int four, int64_t k)
 {
 	float s[VL];
@@ -79,9 +79,9 @@ INLINE void decode_four(char *block, const char *words, const table *t, const gr
 }
 
 #if VL == 16
-// There is a faster way if all columns of a group share their scale: the 16 weights that a row can have there are computed first,
-// and codes are looked up in a table of four rows, 64 words of 16 bits, which gives four pairs of each row. Then the four pairs of
-// 16 rows are transposed.
+// A faster way, if all columns of a group share their scale: the 16 weights that a row can have there are computed first, and one
+// instruction looks up codes in a table of four rows, 64 words of 16 bits, which gives four pairs of each row. Then the four pairs
+// of 16 rows are transposed.
 
 typedef int16_t v16 __attribute__((vector_size(64)));
 typedef struct {
@@ -106,7 +106,7 @@ INLINE row_tables tables_of(const table *t, const float *scales, const int nativ
 	                    round_weights(t->v * scales[2], t->v * scales[3], native)};
 }
 
-// The weights that bits 4i … 4i+3 of each word of 16 bits select.
+// Looks up the weights of the codes in bits 4i … 4i+3 of each word of 16 bits.
 INLINE vi look_up_rows(const row_tables *t, vi words, const int i)
 {
 	const vi rows = {0, 0x00100010, 0x00200020, 0x00300030, 0, 0x00100010, 0x00200020, 0x00300030,

@@ -1,5 +1,5 @@
-// Codes of four bits for vectors of 32 bytes, where an instruction (vpshufb) looks up 16 bytes at once in a table of 16: the
-// layout of panels whose groups have one scale per row, and its decoding.
+// Codes of four bits for vectors of 32 bytes, by an instruction (vpshufb) that looks up bytes in a table of 16: the layout of panels
+// whose groups have one scale per row, and how they are decoded.
 //
 // The 16 numbers that a row can have with one scale are computed first, in bf16, and split into tables of their lower and their
 // upper bytes. A group is 16 units of 32 bytes: unit 4q+i has in its halves rows 8q+i and 8q+4+i, with the codes of the row's
@@ -9,7 +9,7 @@
 
 INLINE int is_by_bytes(const grpo_matrix *m) { return VL == 8 && m->segment % CODES == 0; }
 
-// The position of the codes of row r and columns k and k+1: the byte of the second, which that of the first follows, and the lowest bit.
+// The position of the codes of row r and columns k and k+1: the address of the second code's byte, which precedes the first code's.
 INLINE uint8_t *bytes_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
 {
 	int pair = (k % 16 / 2) ^ (r % 2);
@@ -28,7 +28,7 @@ typedef struct {
 	vi low[4], high[4];
 } byte_tables;
 
-// Byte 4i+j of a table is from lane i of the numbers in this order of j, which takes the fewest instructions below.
+// Distributes the 16 values over four vectors in the order that takes tables_of_two the fewest instructions.
 INLINE void ordered_values(vf v[4], const float *values)
 {
 	static const int order[4] = {2, 0, 3, 1};

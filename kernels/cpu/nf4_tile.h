@@ -2,7 +2,7 @@
 // rows the sums need so many registers that pairs are decoded to memory first.
 
 #if VL == 16
-// Both halves of a panel are processed together, so that a chain of sums waits for itself less.
+// Both halves of a panel are processed together: twice as many independent chains of sums hide more of the latency of additions.
 INLINE void codes_tile(const tile_inputs *r, float *sums, const target *t, const int form)
 {
 	const grpo_matrix *m = r->codes;
@@ -41,8 +41,8 @@ INLINE void codes_tile(const tile_inputs *r, float *sums, const target *t, const
 static void tile_codes_widened(const tile_inputs *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }
 static void tile_codes_in_pairs(const tile_inputs *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_IN_PAIRS); }
 #elif VL == 8
-// The sums of all 32 columns are computed together, because fewer chains would wait for themselves. Decoding half a group takes as
-// long as the latency of its products, so eight rows at a time are decoded between two pairs of the half group before.
+// The sums of all 32 columns are computed together, because fewer chains would not hide the latency of additions. Decoding half a
+// group takes as long as the latency of its products, so it is interleaved with the products of the half group before.
 enum { HALF_PAIRS = CODES / 4, EIGHTS = PANEL / 8 };
 
 typedef struct {

@@ -16,8 +16,8 @@
 	OP(pack_tiles)           \
 	OP(pack_tiles_across)    \
 	OP(tiles_gemm)           \
-	OP(pack_whole)           \
-	OP(whole_products)       \
+	OP(pack_integers)           \
+	OP(integer_products)       \
 	OP(bias_grad)            \
 	OP(gather_rows)          \
 	OP(head_chunks)          \

@@ -14,7 +14,7 @@ func (b *backend) SetSums(o kernels.Order) {
 	if o == b.order {
 		return
 	}
-	if v, err := chooseVariant(b.named, o); err == nil && (v.lanes == 8) == (b.ops.lanes == 8) { // the environment may have changed
+	if v, err := chooseVariant(b.requested, o); err == nil && (v.lanes == 8) == (b.ops.lanes == 8) { // the environment may have changed
 		b.ops, b.pairs = v, v.lanes == 16 && pairsPay()
 	}
 	b.order = o
@@ -22,7 +22,7 @@ func (b *backend) SetSums(o kernels.Order) {
 
 // Fastest is Tiles if the machine has instructions for them and no variant without them was asked for.
 func (b *backend) Fastest() kernels.Order {
-	if Tiles().Native && (b.named == "" || b.named == "amx") {
+	if Tiles().Native && (b.requested == "" || b.requested == "amx") {
 		return kernels.Tiles
 	}
 	return kernels.Serial

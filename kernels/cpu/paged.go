@@ -45,7 +45,7 @@ func (c *cache) layer(l int) unsafe.Pointer {
 // CacheBlock is the block size of attention.
 func (b *backend) CacheBlock() int { return C.KEYS }
 
-// NewCache makes room for blocks of CacheBlock positions in each layer.
+// NewCache allocates blocks of CacheBlock positions in each layer.
 func (b *backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
 	c := &cache{heads: h, t: t, layers: layers, blocks: blocks}
 	var err error

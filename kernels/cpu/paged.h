@@ -9,8 +9,8 @@ INLINE float *cached_keys(const grpo_paged *a, int64_t block, int64_t head)
 
 INLINE float *cached_values(const grpo_paged *a, float *keys) { return keys + (KEYS * a->dim >> a->cache.pairs); }
 
-// Writes half of pair i, and nothing else, since another thread may be writing the other half. The first half is the high
-// one, whose bytes come last.
+// Writes half of pair i and nothing else, since another thread may be writing the other half. The first number is in the high
+// half, whose bytes come last.
 INLINE void put_rounded(float *pairs, int64_t i, int second, float x)
 {
 	uint32_t u;
@@ -48,7 +48,7 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
-// Sets the queries of a tile and key-value head, and returns how many there are. The logarithms of their sums are not needed.
+// Sets the queries of a tile and key-value head, and returns their number. Logarithms of sums, which nobody reads, are written to log.
 static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run *r, int64_t head, float *log)
 {
 	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
@@ -60,12 +60,12 @@ static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run
 	return n;
 }
 
-// Copies the state of n queries, from number first on, after they have read shared blocks together with others.
+// Copies the state of queries [first, first+n) out of a tile in which they have read shared blocks together with others.
 INLINE void copy_state(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
 {
 	memcpy(w->state->max, together->state->max + first, 4 * n);
 	memcpy(w->state->sum, together->state->sum + first, n * sizeof *w->state->sum);
-	memcpy(w->mean, together->mean + first * wide, 4 * n * wide);
+	memcpy(w->acc, together->acc + first * wide, 4 * n * wide);
 }
 
 // Finds blocks [from, end) of a sequence.
@@ -106,7 +106,7 @@ INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const 
 		if (bundle->shared > 0)
 			copy_state(&alone, &together, done, n, padded(a->dim));
 		read_blocks(tiled, &alone, rows, n, from, end, &k, form);
-		write_rows(alone.state, rows, n, alone.mean, &k);
+		write_rows(alone.state, rows, n, alone.acc, &k);
 		done += n;
 	}
 }
@@ -120,7 +120,7 @@ static void attend_bundle_in_tiles(const grpo_paged_attention *a, const grpo_bun
 {
 	uint64_t before = flush_subnormals();
 	tile_begin();
-	attend_bundle(1, a, b, head, keys, whole_lines(scratch));
+	attend_bundle(1, a, b, head, keys, cache_aligned(scratch));
 	tile_end();
 	restore_subnormals(before);
 }

@@ -35,8 +35,8 @@ func peakOf(v *C.grpo_variant) float64 { return peakRate(v, v.peak_fma) }
 // clearly is the factor by which an alternative must be faster to be chosen.
 const clearly = 1.1
 
-// byTurns is the best rate of each of two probes, which alternate so that other load on the machine slows both.
-func byTurns(one, other func() float64) (a, b float64) {
+// alternately is the best rate of each of two probes, which alternate so that other load on the machine slows both.
+func alternately(one, other func() float64) (a, b float64) {
 	for range probeTurns {
 		a, b = max(a, one()), max(b, other())
 	}
@@ -50,7 +50,7 @@ var pairsPay = sync.OnceValue(func() bool {
 	if v == nil || C.grpo_has_pairs() == 0 {
 		return false
 	}
-	floats, pairs := byTurns(func() float64 { return peakOf(v) }, func() float64 { return 2 * peakRate(v, v.peak_pairs) })
+	floats, pairs := alternately(func() float64 { return peakOf(v) }, func() float64 { return 2 * peakRate(v, v.peak_pairs) })
 	return pairs > clearly*floats
 })
 

@@ -20,7 +20,7 @@ static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 			UNROLL for (int i = 0; i < CHAINS; i++)
 			{
 				acc[i] = fused(acc[i], x, y);
-				__asm__("" : IN_REGISTER(acc[i])); // hides from the compiler that the chains are alike
+				__asm__("" : IN_REGISTER(acc[i])); // hides from the compiler that all chains compute the same
 			}
 		}
 		vf s = splat(0);

@@ -46,7 +46,7 @@ func blocksOf(n, size int) int { return (n + size - 1) / size }
 func (b *backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	defer b.release()
 	a := args[C.grpo_rms_norm](b)
-	a.out, a.apart = b.made(out, H, 0)
+	a.out, a.apart = b.resultRows(out, H, 0)
 	a.x = b.f32(x)
 	a.weight, a.eps, a.minus = b.f32(weight), C.float(n.Eps), C.float(0-n.Offset)
 	a.cols = C.int64_t(H)
@@ -99,7 +99,7 @@ func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	defer b.release()
 	a := args[C.grpo_rope](b)
-	a.out, a.apart, a.stream = b.madeAround(out, h.Width(), 0, T)
+	a.out, a.apart, a.stream = b.streamedResultRows(out, h.Width(), 0, T)
 	a.x, a.rope, a.scale = b.f32(x), b.f32(rope), C.float(h.Factor())
 	a.q_heads, a.kv_heads, a.dim, a.back = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim), C.int64_t(flag(back))
 	b.run(b.ops.rope, T, rowGrain(h.Width()))
@@ -108,7 +108,7 @@ func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T
 func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
 	defer b.release()
 	a := args[C.grpo_qk_norm_rope](b)
-	a.out, a.apart, a.stream = b.madeAround(out, h.Width(), h.Dim, T)
+	a.out, a.apart, a.stream = b.streamedResultRows(out, h.Width(), h.Dim, T)
 	a.x = b.f32(qkv)
 	a.qw, a.kw = b.f32(qw), b.f32(kw)
 	a.rope, a.eps, a.scale = b.f32(rope), C.float(eps), C.float(h.Factor())
@@ -119,7 +119,7 @@ func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32,
 func (b *backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	defer b.release()
 	a := args[C.grpo_qk_norm_rope_grad_x](b)
-	a.out, a.apart = b.made(dqkv, h.Width(), h.Dim)
+	a.out, a.apart = b.resultRows(dqkv, h.Width(), h.Dim)
 	a.dy, a.x = b.f32(dout), b.f32(qkv)
 	a.qw, a.kw = b.f32(qw), b.f32(kw)
 	a.rope, a.eps = b.f32(rope), C.float(eps)
@@ -142,7 +142,7 @@ func (b *backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps 
 func (b *backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_swiglu](b)
-	a.out, a.apart = b.made(out, N, 0)
+	a.out, a.apart = b.resultRows(out, N, 0)
 	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.swiglu, T, rowGrain(N))
 }
@@ -150,7 +150,7 @@ func (b *backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 func (b *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_swiglu_grad](b)
-	a.out, a.apart = b.made(dGateUp, 2*N, 0)
+	a.out, a.apart = b.resultRows(dGateUp, 2*N, 0)
 	a.dy, a.x, a.cols = b.f32(dout), b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.swiglu_grad, T, rowGrain(N))
 }
@@ -158,7 +158,7 @@ func (b *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 func (b *backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_geglu](b)
-	a.out, a.apart = b.made(out, N, 0)
+	a.out, a.apart = b.resultRows(out, N, 0)
 	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.geglu, T, rowGrain(N))
 }
@@ -166,7 +166,7 @@ func (b *backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
 func (b *backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_geglu_grad](b)
-	a.out, a.apart = b.made(dGateUp, 2*N, 0)
+	a.out, a.apart = b.resultRows(dGateUp, 2*N, 0)
 	a.dy, a.x, a.cols = b.f32(dout), b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.geglu_grad, T, rowGrain(N))
 }

@@ -1,5 +1,5 @@
-// Kernels that process rows independently. A second pass over a row finds it in the first-level
-// cache.
+// Kernels that process rows independently. Some make two passes over a row, since the second finds
+// it in the first-level cache.
 
 // Where to compute row t of n numbers: in out; or in scratch, if rows of out are rounded (apart is their stride in bytes) or are written
 // around the caches.

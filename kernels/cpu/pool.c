@@ -1,7 +1,7 @@
 // A fork-join thread pool: one caller submits a job at a time and works on it, the helper threads join in.
 //
-// The helpers are C threads. Were they goroutines in cgo calls, each would hold a P of Go's scheduler; with all Ps held,
-// Go's sysmon thread polls every few microseconds for one to retake, which costs a tenth of the cores' time.
+// The helpers are C threads. As goroutines in cgo calls, each would hold a P of Go's scheduler; when all Ps are held, Go's
+// sysmon thread polls every few microseconds for one to retake, which costs a tenth of the cores' time.
 //
 // The protocol. All atomics are sequentially consistent, except the task counter.
 //
@@ -15,7 +15,7 @@
 //               again; the caller closes with generation++ and then reads active. In the total order of these four
 //               accesses one side comes first: either the helper sees the job closed and touches nothing, or the caller
 //               sees the helper and waits for it. The caller's read of active == 0 synchronises with each helper's
-//               active--, so it sees all that they wrote. A helper that has not entered is never waited for.
+//               active--, so it sees all results of the helpers. It never waits for a helper that has not entered.
 //   asleep      One for each helper. It sets asleep and then reads generation, both under the lock, before it waits on its
 //               condition variable; the caller changes generation and then reads asleep. Again one side sees the other: the
 //               helper does not wait, or the caller signals. It signals under the lock, which the helper holds from its
@@ -26,8 +26,8 @@
 // asleep and waiting are set by an exchange: a store is enough on processors, but QEMU's emulation of 64-bit Arm may do the
 // following read before it, and then both sides sleep.
 //
-// generation wraps after 2^31 jobs; a helper would have to be preempted for all of them between two of its lines to
-// mistake one job for another. Both sides spin for a moment before they sleep: see SPIN_MICROSECONDS.
+// generation wraps after 2^31 jobs. To mistake one job for another, a helper would have to be preempted for all of them
+// between its two reads. Both sides spin for a moment before they sleep: see SPIN_MICROSECONDS.
 #define _GNU_SOURCE
 #include "kernels.h"
 
@@ -45,7 +45,7 @@ typedef struct {
 	atomic_int asleep;
 } worker;
 
-// Fields that many threads write are on cache lines of their own.
+// Fields that many threads write are on cache lines of their own, against false sharing.
 struct grpo_pool {
 	grpo_kernel *kernel;
 	const void *args;
@@ -69,7 +69,7 @@ static int64_t now(void)
 	return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
 }
 
-static void relax(void)
+static void pause_spin(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -80,7 +80,7 @@ static void relax(void)
 
 // Spins while the condition holds, for a limited time. It seldom reads the clock, which takes longer than checking the condition.
 #define SPIN_WHILE(condition) \
-	for (int64_t turn = 1, end = now() + 1000 * SPIN_MICROSECONDS; (condition) && (turn % 16 || now() < end); turn++) relax()
+	for (int64_t turn = 1, stop = now() + 1000 * SPIN_MICROSECONDS; (condition) && (turn % 16 || now() < stop); turn++) pause_spin()
 
 // Claims a range of tasks: a share of those left, so that ranges are long at first and all workers end together
 // (guided self-scheduling).
@@ -101,26 +101,26 @@ static int claim(grpo_pool *p, int64_t *from, int64_t *to)
 	return 1;
 }
 
-static void *help(void *arg)
+static void *run_helper(void *arg)
 {
 	worker *w = arg;
 	grpo_pool *p = w->pool;
-	unsigned seen = 0;
+	unsigned known_generation = 0;
 	while (!atomic_load(&p->closed)) {
-		SPIN_WHILE(atomic_load(&p->generation) == seen);
-		if (atomic_load(&p->generation) == seen) {
+		SPIN_WHILE(atomic_load(&p->generation) == known_generation);
+		if (atomic_load(&p->generation) == known_generation) {
 			pthread_mutex_lock(&p->lock);
 			atomic_exchange(&w->asleep, 1);
-			while (atomic_load(&p->generation) == seen) pthread_cond_wait(&w->wake, &p->lock);
+			while (atomic_load(&p->generation) == known_generation) pthread_cond_wait(&w->wake, &p->lock);
 			atomic_store(&w->asleep, 0);
 			pthread_mutex_unlock(&p->lock);
 		}
-		seen = atomic_load(&p->generation);
-		if (seen % 2 == 0)
+		known_generation = atomic_load(&p->generation);
+		if (known_generation % 2 == 0)
 			continue; // that job is over
 		atomic_fetch_add(&p->active, 1);
 		int64_t from, to;
-		if (atomic_load(&p->generation) == seen)
+		if (atomic_load(&p->generation) == known_generation)
 			while (claim(p, &from, &to)) p->kernel(p->args, w->scratch, from, to);
 		if (atomic_fetch_sub(&p->active, 1) == 1 && atomic_load(&p->waiting)) {
 			pthread_mutex_lock(&p->lock);
@@ -188,16 +188,16 @@ void grpo_pool_scratch(grpo_pool *p, int worker, void *scratch) { p->all[worker]
 // Signals go to Go's threads, except the synchronous ones of a fault in a kernel.
 static void block_signals(sigset_t *before)
 {
-	sigset_t most;
-	sigfillset(&most);
-	sigdelset(&most, SIGSEGV);
-	sigdelset(&most, SIGBUS);
-	sigdelset(&most, SIGILL);
-	sigdelset(&most, SIGFPE);
-	pthread_sigmask(SIG_SETMASK, &most, before);
+	sigset_t blocked;
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGSEGV);
+	sigdelset(&blocked, SIGBUS);
+	sigdelset(&blocked, SIGILL);
+	sigdelset(&blocked, SIGFPE);
+	pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-static void end(grpo_pool *p, int started)
+static void stop(grpo_pool *p, int started)
 {
 	atomic_store(&p->closed, 1);
 	atomic_fetch_add(&p->generation, 2); // a change, and still even
@@ -206,7 +206,7 @@ static void end(grpo_pool *p, int started)
 	grpo_free(p, sizeof *p + p->workers * sizeof(worker));
 }
 
-void grpo_pool_close(grpo_pool *p) { end(p, p->workers); }
+void grpo_pool_close(grpo_pool *p) { stop(p, p->workers); }
 
 grpo_pool *grpo_pool_open(int workers)
 {
@@ -223,12 +223,12 @@ grpo_pool *grpo_pool_open(int workers)
 		worker *w = p->all + started;
 		w->pool = p;
 		pthread_cond_init(&w->wake, NULL);
-		if (pthread_create(&w->thread, NULL, help, w))
+		if (pthread_create(&w->thread, NULL, run_helper, w))
 			break;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (started < workers) {
-		end(p, started);
+		stop(p, started);
 		return NULL;
 	}
 	return p;

@@ -62,7 +62,7 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 		return nil, err
 	}
 	m := &matrix{mem: mem, t: t, rows: s.rows, cols: s.cols, size: s.size, compressed: true,
-		whole: t == kernels.I16Rounding && s.inWholeNumbers()}
+		integers: t == kernels.I16Rounding && s.multipliesAsIntegers()}
 	m.layout = C.grpo_matrix{panels: mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(s.rows), cols: C.int64_t(s.cols),
 		scales: (*C.float)(unsafe.Add(mem.p, s.scalesAt)), values: (*C.float)(unsafe.Add(mem.p, s.valuesAt)),
 		segment: C.int64_t(s.segment), native: flag((b.pairs || b.ops.lanes == 8) && areNormal(parts))}

@@ -36,13 +36,13 @@ func (r *region) free() {
 // contents are lost.
 func (b *backend) scratch(bytes int) {
 	for i := range b.scratches {
-		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(ownBytes(bytes)))
+		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(workerBytes(bytes)))
 	}
 }
 
-// ownBytes is the size of the scratch space of a worker that asks for a number of bytes. A large one is extended to a huge page:
+// workerBytes is the size of the scratch space of a worker that asks for a number of bytes. A large one is extended to a huge page:
 // streaming tiles from small pages takes 7 % longer.
-func ownBytes(asked int) int {
+func workerBytes(asked int) int {
 	const hugePage = 2 << 20
 	if asked >= hugePage/4 {
 		return max(asked, hugePage)
@@ -56,17 +56,17 @@ const (
 	slotIndex          // lists of rows: those with a target, for the head
 	slotRows           // data of rows: for the head the hidden states of those with a target
 	slotLogits         // logits of vocabulary chunks
-	slotWeights        // the packed left-hand side made of those logits
-	slotMean           // the mean of the head's rows, weighted by those
+	slotWeights        // weights made of these logits, as a packed left-hand side
+	slotMean           // the mean of the head's rows under these weights
 	slotBlocks         // keys and values of attention
 	slotPartial        // partial results to be combined in order
 	slotAdded          // descriptions of products that are added to another one
-	slotLow            // the packed left-hand side of each of those
+	slotLow            // the packed left-hand side of each of these products
 	sharedSlots = slotLow + lowWindows
 )
 
 // lowWindows is the most windows of an adapter that can be computed together with its linear: those of queries, keys and values.
 const lowWindows = 3
 
-// shared is a shared region of at least that many bytes. Its contents are lost when it grows.
+// shared returns a shared region of at least that many bytes. Its contents are lost when it grows.
 func (b *backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }

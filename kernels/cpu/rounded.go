@@ -30,9 +30,9 @@ func apartOf(x kernels.Buffer, width int) C.int64_t {
 	return C.int64_t(kernels.BF16.Size() * (width + roundedRoom))
 }
 
-// made is the address of the result rows of an operation, and their stride in bytes if they are rounded. Then an operation computes a
-// row in scratch space, after the numbers that it keeps there anyway.
-func (b *backend) made(out kernels.Buffer, width, beside int) (*C.float, C.int64_t) {
+// resultRows is the address of an operation's result rows, and their stride in bytes if they are rounded. A rounded row is computed in
+// scratch space first, behind `beside` other numbers that the operation keeps there.
+func (b *backend) resultRows(out kernels.Buffer, width, beside int) (*C.float, C.int64_t) {
 	apart := apartOf(out, width)
 	if apart > 0 || beside > 0 {
 		b.scratch(4 * (width + beside))
@@ -40,9 +40,9 @@ func (b *backend) made(out kernels.Buffer, width, beside int) (*C.float, C.int64
 	return (*C.float)(b.address(out)), apart
 }
 
-// madeAround is made for T rows that are written around the caches if they are large; stream says whether they are.
-func (b *backend) madeAround(out kernels.Buffer, width, beside, T int) (p *C.float, apart, stream C.int64_t) {
-	p, apart = b.made(out, width, beside)
+// streamedResultRows is resultRows for T rows; stream is 1 if they are so large that they are written around the caches.
+func (b *backend) streamedResultRows(out kernels.Buffer, width, beside, T int) (p *C.float, apart, stream C.int64_t) {
+	p, apart = b.resultRows(out, width, beside)
 	floats := T * width
 	if apart > 0 {
 		floats /= 2
@@ -60,7 +60,7 @@ func (b *backend) leftRounded(g *C.grpo_gemm, x kernels.Cols, pieces int) bool {
 	if g.a_apart == 0 {
 		return false
 	}
-	b.wantsTiles(pieces)
+	b.requireRoundingTiles(pieces)
 	g.a, g.pieces, g.a_kind = b.roundedCols(x), 1, C.A_ROWS
 	return true
 }
@@ -75,7 +75,7 @@ func (b *backend) outerRows(dw kernels.Buffer, dy, x kernels.Cols, alpha float32
 	p := outer{dw: b.f32(dw), dy: b.cols(dy), x: b.cols(x), dwStride: x.N, dyStride: dy.Stride, xStride: x.Stride,
 		n: dy.N, k: x.N, rows: T, alpha: C.float(alpha), slot: slotPacked, dyApart: apartOf(dy.Buf, dy.Stride), xApart: apartOf(x.Buf, x.Stride)}
 	if p.dyApart > 0 {
-		b.wantsFloats(x)
+		b.requireFloats(x)
 		p.dy = b.roundedCols(dy)
 	}
 	if p.xApart > 0 {
@@ -84,17 +84,17 @@ func (b *backend) outerRows(dw kernels.Buffer, dy, x kernels.Cols, alpha float32
 	b.outerTiles(&p)
 }
 
-// wantsFloats panics on rounded rows, for products that cannot read them.
-func (b *backend) wantsFloats(all ...kernels.Cols) {
+// requireFloats panics on rounded rows, for products that cannot read them.
+func (b *backend) requireFloats(all ...kernels.Cols) {
 	for _, x := range all {
 		if x.Buf.DType() == kernels.BF16 {
-			b.wantsTiles(0)
+			b.requireRoundingTiles(0)
 		}
 	}
 }
 
-// wantsTiles panics unless a product rounds its left-hand side in the order of tiles, as rounded rows require.
-func (b *backend) wantsTiles(pieces int) {
+// requireRoundingTiles panics unless a product rounds its left-hand side in the order of tiles, as rounded rows require.
+func (b *backend) requireRoundingTiles(pieces int) {
 	if b.order != kernels.Tiles || pieces != 1 {
 		panic("cpu: rounded rows are for products in the order of tiles that round what they multiply, one factor of two")
 	}

@@ -270,10 +270,10 @@ func TestRoundedRowsAreRefused(t *testing.T) {
 			r.Attention(out.Buf, r.alloc(kernels.F32, 4), x, s, kernels.Attn{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 16}}, kv, 2)
 		}
 	}
-	const attended = "cpu: rounded rows are for attention in the order of tiles, with keys and values in bf16"
+	const setQKV = "cpu: rounded rows are for attention in the order of tiles, with keys and values in bf16"
 	require.NotPanics(t, attention(kernels.BF16))
-	require.PanicsWithValue(t, attended, attention(kernels.F32))
+	require.PanicsWithValue(t, setQKV, attention(kernels.F32))
 	b.SetSums(kernels.Serial)
 	require.PanicsWithValue(t, inTiles, linear(kernels.Whole(x, 64), r.matrix(1, 64, 64, false)))
-	require.PanicsWithValue(t, attended, attention(kernels.BF16))
+	require.PanicsWithValue(t, setQKV, attention(kernels.BF16))
 }

@@ -89,7 +89,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * packedRow
-	return shared + b.threads()*ownBytes(own)
+	return shared + b.threads()*workerBytes(own)
 }
 
 // headRoom is how many chunks the head processes together for a number of rows, and the size of their packed weights.

@@ -79,7 +79,7 @@ INLINE int step_bytes(const int b_form)
 	return b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS ? GROUP_BYTES : PANEL * 4;
 }
 
-// How many floats ahead a strided tile prefetches its rows: they are too many streams for the hardware's prefetchers.
+// How many floats ahead a strided tile prefetches its rows, which are too many streams for the hardware's prefetchers.
 enum { AHEAD_IN_ROW = 96 };
 
 // With fewer steps than this, a prefetch of the output that sums are added to would be too late to help.

@@ -61,7 +61,7 @@ func (b *backend) tilesBlock(tiles, columns, inner, pieces int) (block, together
 	return 2, C.TILE_PANELS
 }
 
-// blockOfRows is the number of tiles of rows of a task: at most most, and fewer if there are too few groups of panels to keep all
+// blockOfRows is the number of tiles of rows of a task: the given limit, or fewer if there are too few groups of panels to keep all
 // workers busy to the end.
 func (b *backend) blockOfRows(tiles, most, groups int) int {
 	return even(min(max(tiles/blocksOf(4*b.threads(), groups), 1), most))

@@ -9,8 +9,8 @@ typedef struct {
 	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
 	target to;
 	float alpha;
-	int adds;           // something is added
-	int series, second; // that is in series; and it is added to the sums, not they to it
+	int adds;           // another product is added
+	int series, second; // that product is in series; and it is added after the sums, not before them
 	int done;           // sums are written unchanged
 	int bare;           // rows are whole and written around the caches, without a bias and without accumulating
 	int rows, written, valid;
@@ -60,8 +60,8 @@ INLINE void add_series_rows(float *sums, const int rows, const float *left, int6
 	UNROLL for (int i = 0; i < rows * VECTORS; i++) store(sums + i * VL, acc[i]);
 }
 
-// The same for all finished rows at once. Doing a few at each step is no faster, because multiply-adds between additions of tiles delay
-// these.
+// The same for all finished rows at once. A few rows at each step would be no faster, because multiply-adds between additions of tiles
+// delay these.
 static void add_series(finished *f, const float *left, int64_t apart, int depth, const float *right)
 {
 	int i = 0;
@@ -126,7 +126,7 @@ INLINE void stream_rows(finished *f, int end)
 		}
 }
 
-// Writes the next rows of those that wait.
+// Writes the next few of the finished rows that have not been written.
 static void write_finished(finished *f, int rows)
 {
 	int end = min64(f->written + rows, f->rows);

@@ -32,7 +32,7 @@ INLINE void pack_inputs(char *to, const float *x, int pieces, int around)
 		pack_pairs(to, x, PIECES, 0);
 }
 
-// Makes a rounded row of n numbers, a multiple of 32: consecutive pairs of bf16. Products that read it would round to these numbers anyway.
+// Makes a rounded row of n numbers, a multiple of 32: consecutive pairs of bf16. Products that read it would round its numbers anyway.
 static void pack_row(char *to, const float *x, int64_t n, int around)
 {
 	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_inputs(to + 2 * k, x + k, 1, around);

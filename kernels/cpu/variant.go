@@ -67,7 +67,7 @@ func fastestOf(all []*C.grpo_variant, peakOf func(*C.grpo_variant) float64) *C.g
 		if peakOf(v) <= clearly*bestRate {
 			continue
 		}
-		wide, narrow := byTurns(func() float64 { return peakOf(best) }, func() float64 { return peakOf(v) })
+		wide, narrow := alternately(func() float64 { return peakOf(best) }, func() float64 { return peakOf(v) })
 		if narrow > clearly*wide {
 			best, bestRate = v, narrow
 		}

@@ -1,41 +1,41 @@
-// Products in integers, of weights of four bits (nf4.h) with inputs that are rounded for it: kernels.I16Rounding.
+// Products in integers, of weights of four bits (nf4.h) with inputs that are rounded to integers: kernels.I16Rounding.
 //
 // A chunk is 64 inputs with one scale; the 64 weights of a row in it have one scale, too. Inputs become integers up to ±16383 and the
-// 16 values integers up to ±2047, so that the sum of a chunk's products is below 2^31 and exact in any order. The sum of a row adds its
-// chunks in ascending order: sum = float(chunk) · (scale of the inputs) · scale of the weights + sum.
+// 16 values integers up to ±2047, so that the sum of a chunk's products is below 2^31 and exact in any order. The chunks of a row are
+// added in ascending order: sum = float(chunk) · (scale of the inputs) · scale of the weights + sum.
 //
 // Two integers of 16 bits form a pair in one lane, the first in the upper half, like pairs of bf16.
 
-enum { MOST_INPUT = 16383, MOST_VALUE = 2047 };
+enum { MAX_INPUT = 16383, MAX_VALUE = 2047 };
 
 // The largest magnitude of the 16 values.
-INLINE float most_value(const float *values)
+INLINE float largest_value(const float *values)
 {
-	float most = 0;
+	float largest = 0;
 	for (int i = 0; i < 16; i++) {
 		float size = values[i] < 0 ? -values[i] : values[i];
-		most = size > most ? size : most;
+		largest = size > largest ? size : largest;
 	}
-	return most;
+	return largest;
 }
 
 // The 16 values as integers.
-INLINE void integer_values(int16_t whole[16], const float *values)
+INLINE void integer_values(int16_t integers[16], const float *values)
 {
-	float most = most_value(values), unit = most > 0 ? MOST_VALUE / most : 0;
-	for (int i = 0; i < 16; i++) whole[i] = __builtin_rintf(values[i] * unit);
+	float largest = largest_value(values), unit = largest > 0 ? MAX_VALUE / largest : 0;
+	for (int i = 0; i < 16; i++) integers[i] = __builtin_rintf(values[i] * unit);
 }
 
-// The integers nearest to products. The products are rounded to floats first on every machine: the asm keeps the compiler from fusing them
-// with the addition.
+// Rounds products to the nearest integers. On every machine the products are rounded to floats first: the asm keeps the compiler from
+// fusing them with the addition.
 INLINE vi nearest_integer(vf product)
 {
 	__asm__("" : IN_REGISTER(product));
 	return (vi)(product + 12582912.0f) - 0x4b400000; // adding 1.5·2^23 leaves the integer in the lowest bits
 }
 
-// Packs one chunk of inputs into pairs with stride `apart`. An input that is not finite makes the scale NaN, and so every sum; a chunk of
-// tiny inputs counts as zero.
+// Packs one chunk of inputs into pairs with stride `apart`. An input that is not finite makes the scale NaN, and with it every output of
+// the row; a chunk of tiny inputs counts as zero.
 INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float *x, float unit)
 {
 	int32_t row[CHUNK / 2] = {0}, top = 0;
@@ -49,7 +49,7 @@ INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float 
 	float size;
 	memcpy(&size, &top, 4);
 	if (size >= 0x1p-100f && size < __builtin_inff()) {
-		float inverse = MOST_INPUT / size;
+		float inverse = MAX_INPUT / size;
 		*scale = size * unit;
 		UNROLL for (int k = 0; k < CHUNK; k += 2 * VL)
 		{
@@ -63,10 +63,10 @@ INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float 
 }
 
 // Packs rows of x. A task is a tile.
-static void pack_whole(const void *args, void *scratch, int64_t from, int64_t to)
+static void pack_integers(const void *args, void *scratch, int64_t from, int64_t to)
 {
-	const grpo_pack_whole *p = args;
-	float unit = most_value(p->values) / ((float)MOST_VALUE * MOST_INPUT);
+	const grpo_pack_integers *p = args;
+	float unit = largest_value(p->values) / ((float)MAX_VALUE * MAX_INPUT);
 	int64_t chunks = p->inner / CHUNK;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {

@@ -10,7 +10,7 @@ INLINE vi inputs_of(const int32_t *pairs)
 }
 
 // The values that bits 4i … 4i+3 of each word select. The table has the 16 values twice, so the bit above them does not matter.
-INLINE vi look_up_whole(vi twice, vi words, const int i)
+INLINE vi look_up_integers(vi twice, vi words, const int i)
 {
 	vi index = (vi)((v16)words >> 4 * i), out;
 	__asm__("vpermw %1, %2, %0" : "=v"(out) : "v"(twice), "v"(index));
@@ -36,14 +36,14 @@ INLINE void add_row_chunk(vf sums[2], const char *words, const int32_t *pairs, f
 		{
 			vi w = loadi(words + 64 * four);
 			__builtin_prefetch(words + DECOMPRESS_AHEAD + 64 * four);
-			UNROLL for (int i = 0; i < 4; i++) acc[four] = add_integer_pairs(acc[four], look_up_whole(twice, w, i), x[i], dot);
+			UNROLL for (int i = 0; i < 4; i++) acc[four] = add_integer_pairs(acc[four], look_up_integers(twice, w, i), x[i], dot);
 		}
 	}
 	UNROLL for (int half = 0; half < 2; half++)
 		sums[half] = add_chunk(sums[half], sums_of_rows(acc + 4 * half), scale, load(scales + 16 * half));
 }
 
-INLINE void whole_row_of(vf *sums, const grpo_whole *g, int64_t panel, const int16_t *values, const int dot)
+INLINE void integer_row_sums(vf *sums, const grpo_integer_product *g, int64_t panel, const int16_t *values, const int dot)
 {
 	vi twice;
 	memcpy(&twice, values, 32);
@@ -53,8 +53,8 @@ INLINE void whole_row_of(vf *sums, const grpo_whole *g, int64_t panel, const int
 		add_row_chunk(sums, words, g->pairs + c * (CHUNK / 2), g->scales[c], scales_at(&g->m, panel, c * CHUNK), twice, dot);
 }
 #elif VL == 8
-// A unit has two rows, one in each half, with 16 columns in the lower bits and 16 in the upper. In rows with odd i, neighbouring pairs are
-// swapped, and likewise in inputs[1].
+// A unit (nf4_bytes.h) has two rows, one in each half, with 16 columns in the lower bits and 16 in the upper. In odd rows neighbouring
+// pairs are swapped, and in inputs[1], which belong to these, as well.
 enum { CHUNK_INPUTS = CHUNK / 8 };
 
 INLINE void inputs_of(vi inputs[2][CHUNK_INPUTS], const int32_t *pairs)
@@ -102,9 +102,9 @@ INLINE vi eight_rows(const char *units, vi inputs[2][CHUNK_INPUTS], vi low, vi h
 	return add_neighbours(add_neighbours(acc[0], acc[1]), add_neighbours(acc[2], acc[3]));
 }
 
-INLINE void whole_row_of(vf *sums, const grpo_whole *g, int64_t panel, const int16_t *values, const int dot)
+INLINE void integer_row_sums(vf *sums, const grpo_integer_product *g, int64_t panel, const int16_t *values, const int dot)
 {
-	const byte_tables t = whole_tables(values);
+	const byte_tables t = integer_tables(values);
 	const vi low = t.low[0], high = t.high[0];
 	const char *units = column_at(&g->m, panel, 0);
 	(void)dot;
@@ -120,24 +120,24 @@ INLINE void whole_row_of(vf *sums, const grpo_whole *g, int64_t panel, const int
 #endif
 
 #if VL >= 8
-static void whole_row(const grpo_whole *g, int64_t panel, const int16_t *values)
+static void integer_row(const grpo_integer_product *g, int64_t panel, const int16_t *values)
 {
 	vf sums[PANEL / VL];
 	float out[PANEL];
 	UNROLL for (int v = 0; v < PANEL / VL; v++) sums[v] = splat(0);
 	if (g->dot)
-		whole_row_of(sums, g, panel, values, 1);
+		integer_row_sums(sums, g, panel, values, 1);
 	else
-		whole_row_of(sums, g, panel, values, 0);
+		integer_row_sums(sums, g, panel, values, 0);
 	UNROLL for (int v = 0; v < PANEL / VL; v++) store(out + v * VL, sums[v]);
-	write_whole(g, out, 0, 1, panel);
+	write_integer_sums(g, out, 0, 1, panel);
 }
 #endif
 
 // A task is a block of row tiles times one panel; panels run fastest.
-static void whole_products(const void *args, void *scratch, int64_t from, int64_t to)
+static void integer_products(const void *args, void *scratch, int64_t from, int64_t to)
 {
-	const grpo_whole *g = args;
+	const grpo_integer_product *g = args;
 	int64_t panels = (g->m.rows + PANEL - 1) / PANEL;
 	int16_t values[16];
 	integer_values(values, g->m.values);
@@ -145,10 +145,10 @@ static void whole_products(const void *args, void *scratch, int64_t from, int64_
 		int64_t tile0 = t / panels * g->block_tiles, panel = t % panels;
 #if VL >= 8
 		if (g->rows == 1) {
-			whole_row(g, panel, values);
+			integer_row(g, panel, values);
 			continue;
 		}
 #endif
-		whole_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel, values);
+		integer_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel, values);
 	}
 }

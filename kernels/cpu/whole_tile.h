@@ -1,9 +1,9 @@
 // Products in integers for several rows: a panel is decoded to pairs, a few chunks at a time, and a register tile of up to MR rows by
-// NV vectors has the sums of a chunk.
+// NV vectors accumulates the sums of a chunk.
 
 // Decodes columns [k, k+depth) of a panel to pairs of integers, for 32 rows each; k and depth are multiples of CHUNK.
 #if VL == 16
-static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+static void decode_integers(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
 {
 	vi twice;
 	memcpy(&twice, values, 32);
@@ -23,7 +23,7 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 }
 #elif VL == 8
 // The tables of the lower and the upper bytes of the values, in both halves.
-INLINE byte_tables whole_tables(const int16_t *values)
+INLINE byte_tables integer_tables(const int16_t *values)
 {
 	byte_tables t;
 	char low[32], high[32];
@@ -39,10 +39,10 @@ INLINE byte_tables whole_tables(const int16_t *values)
 	return t;
 }
 
-static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+static void decode_integers(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
 {
 	const char *units = column_at(m, panel, k);
-	const byte_tables t = whole_tables(values);
+	const byte_tables t = integer_tables(values);
 	for (int64_t g = 0; g < depth / CODES; g++, units += CODE_BYTES, block += CODES / 2 * PAIR_BYTES)
 		for (int q = 0; q < PANEL / 8; q++) {
 			prefetch_lines(units + 128 * q + DECOMPRESS_AHEAD, 2);
@@ -55,7 +55,7 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 		}
 }
 #else
-static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+static void decode_integers(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
 {
 	for (int64_t end = k + depth; k < end; k += CODES, block += CODES / 2 * PAIR_BYTES)
 		for (int four = 0; four < PANEL / 4; four++)
@@ -70,21 +70,21 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 }
 #endif
 
-// What a tile reads: whole chunks of pairs, of mr rows and of a decoded panel; their scales; and the sums that it adds to.
+// The operands of a tile: whole chunks of pairs, of mr rows and of a decoded panel; their scales; and the sums that it adds to.
 typedef struct {
 	const int32_t *a;
-	const char *prefetch; // what to prefetch: the pairs of the next tile
+	const char *prefetch; // the pairs of the next tile
 	const float *a_scales;
 	int64_t a_scales_apart;
 	const char *b;
 	const float *b_scales; // of the first chunk; those of the next segment follow after PANEL floats
 	int64_t b_segment;     // the length of a segment in chunks
-	int64_t b_phase;       // how many chunks of the first segment come before
+	int64_t b_phase;       // the position of the first chunk in its segment
 	int64_t chunks;
 	float *sums; // [mr][32]
-} whole_reading;
+} integer_tile_inputs;
 
-INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
+INLINE void integer_tile(const int mr, const integer_tile_inputs *r, const int dot)
 {
 	const int64_t chunks = r->chunks, segment = r->b_segment, a_scales_apart = r->a_scales_apart;
 	float *const sums = r->sums;
@@ -120,21 +120,21 @@ INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
 	}
 }
 
-typedef void whole_function(const whole_reading *r, int dot);
-#define WHOLE_TILE(mr)                                             \
-	static void whole_tile_##mr(const whole_reading *r, int dot)   \
+typedef void integer_tile_function(const integer_tile_inputs *r, int dot);
+#define INTEGER_TILE(mr)                                             \
+	static void integer_tile_##mr(const integer_tile_inputs *r, int dot)   \
 	{                                                              \
 		if (dot)                                                   \
-			whole_tile(mr, r, 1);                                  \
+			integer_tile(mr, r, 1);                                  \
 		else                                                       \
-			whole_tile(mr, r, 0);                                  \
+			integer_tile(mr, r, 0);                                  \
 	}
-#define WHOLE_ENTRY(mr) whole_tile_##mr,
-LOW(WHOLE_TILE) HIGH(WHOLE_TILE)
-static whole_function *const whole_functions[MR + 1] = {NULL, LOW(WHOLE_ENTRY) HIGH(WHOLE_ENTRY)};
+#define INTEGER_ENTRY(mr) integer_tile_##mr,
+LOW(INTEGER_TILE) HIGH(INTEGER_TILE)
+static integer_tile_function *const integer_tile_functions[MR + 1] = {NULL, LOW(INTEGER_ENTRY) HIGH(INTEGER_ENTRY)};
 
 // Writes the finished sums of a panel for `rows` rows from `row` on.
-static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int64_t rows, int64_t panel)
+static void write_integer_sums(const grpo_integer_product *g, const float *sums, int64_t row, int64_t rows, int64_t panel)
 {
 	int valid = min64(g->m.rows - panel * PANEL, PANEL);
 	float bias[PANEL] = {0}, padded[PANEL] = {0};
@@ -152,19 +152,19 @@ static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int
 }
 
 // Row tiles [tile0, tile1) times one panel.
-static void whole_panel(const grpo_whole *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, const int16_t *values)
+static void integer_panel(const grpo_integer_product *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, const int16_t *values)
 {
 	char *block = (char *)scratch;
-	float *sums = scratch + WHOLE_DEPTH / 2 * PANEL;
+	float *sums = scratch + INTEGER_DEPTH / 2 * PANEL;
 	int64_t cols = g->m.cols, chunks = cols / CHUNK, segment = g->m.segment / CHUNK;
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), row1 = tile_start(g->rows, g->row_tiles, tile1);
 	memset(sums, 0, (row1 - row0) * PANEL * 4);
-	for (int64_t k = 0; k < cols; k += WHOLE_DEPTH) {
-		int64_t depth = min64(WHOLE_DEPTH, cols - k), chunk = k / CHUNK;
-		decode_whole(block, &g->m, panel, k, depth, values);
+	for (int64_t k = 0; k < cols; k += INTEGER_DEPTH) {
+		int64_t depth = min64(INTEGER_DEPTH, cols - k), chunk = k / CHUNK;
+		decode_integers(block, &g->m, panel, k, depth, values);
 		for (int64_t i = tile0; i < tile1; i++) {
 			int64_t row = tile_start(g->rows, g->row_tiles, i), mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
-			whole_reading r = {
+			integer_tile_inputs r = {
 				.a = g->pairs + row * (cols / 2) + k / 2 * mr,
 				.a_scales = g->scales + row * chunks + chunk,
 				.a_scales_apart = chunks,
@@ -176,8 +176,8 @@ static void whole_panel(const grpo_whole *g, float *scratch, int64_t tile0, int6
 				.sums = sums + (row - row0) * PANEL,
 			};
 			r.prefetch = (const char *)(r.a + mr * (cols / 2));
-			whole_functions[mr](&r, g->dot);
+			integer_tile_functions[mr](&r, g->dot);
 		}
 	}
-	write_whole(g, sums, row0, row1 - row0, panel);
+	write_integer_sums(g, sums, row0, row1 - row0, panel);
 }

@@ -21,21 +21,21 @@ type opCase struct {
 	run       func(c *call)
 }
 
-// machine is a backend with the parameters that cases have uploaded.
-type machine struct {
+// backend is a backend under test, with the parameters that cases have uploaded to it.
+type backend struct {
 	kernels.Backend
 	params map[operand]any
-	*drawn
+	*rowCache
 }
 
-// drawn caches the numbers of the current case, which many calls of all machines need.
-type drawn struct {
-	about string // its name
-	rows  map[rowOf][]float32
+// rowCache has the numbers of the current case, which many calls on all backends need.
+type rowCache struct {
+	caseName string
+	rows     map[operandRow][]float32
 }
 
-// rowOf is a row of an operand.
-type rowOf struct {
+// operandRow is a row of an operand.
+type operandRow struct {
 	operand
 	row, width int
 }
@@ -49,12 +49,12 @@ type operand struct {
 	n    int
 }
 
-func newMachine(b kernels.Backend, d *drawn) *machine { return &machine{b, map[operand]any{}, d} }
+func newBackend(b kernels.Backend, d *rowCache) *backend { return &backend{b, map[operand]any{}, d} }
 
-// call is one execution of a case on a machine over some of its units. Every operand is a function of
-// (case, operand, row), so that a row has the same numbers wherever it is.
+// call is one execution of a case on a backend over some of its units. The numbers of an operand are a function of
+// (case, operand, row), so that a row has the same ones in every packing.
 type call struct {
-	*machine
+	*backend
 	t     *testing.T
 	name  string
 	n     int // operands drawn so far
@@ -65,9 +65,9 @@ type call struct {
 	outs  []func() output
 }
 
-func (m *machine) call(t *testing.T, c opCase, units [][]int) result {
+func (m *backend) call(t *testing.T, c opCase, units [][]int) result {
 	t.Helper()
-	k := &call{machine: m, t: t, name: c.name, units: units, trees: map[int]tree{}, rows: slices.Concat(units...)}
+	k := &call{backend: m, t: t, name: c.name, units: units, trees: map[int]tree{}, rows: slices.Concat(units...)}
 	k.T = len(k.rows)
 	for i, tree := range c.trees {
 		k.trees[c.units[i][0]] = tree
@@ -107,19 +107,19 @@ func (c *call) next() operand {
 }
 
 // f32 uploads numbers into a buffer of their own.
-func (m *machine) f32(x ...float32) kernels.Buffer {
+func (m *backend) f32(x ...float32) kernels.Buffer {
 	b := m.zeros(kernels.F32, len(x))
 	m.Upload(b, x)
 	return b
 }
 
-func (m *machine) i32(x ...int32) kernels.Buffer {
+func (m *backend) i32(x ...int32) kernels.Buffer {
 	b := m.zeros(kernels.I32, len(x))
 	m.Upload(b, x)
 	return b
 }
 
-func (m *machine) zeros(t kernels.DType, n int) kernels.Buffer {
+func (m *backend) zeros(t kernels.DType, n int) kernels.Buffer {
 	b, err := m.Alloc(t, n)
 	if err != nil {
 		panic(err)
@@ -127,7 +127,7 @@ func (m *machine) zeros(t kernels.DType, n int) kernels.Buffer {
 	return b
 }
 
-func (m *machine) read(b kernels.Buffer) []float32 {
+func (m *backend) read(b kernels.Buffer) []float32 {
 	x := make([]float32, b.Len())
 	if err := m.Download(x, b); err != nil {
 		panic(err)
@@ -135,7 +135,7 @@ func (m *machine) read(b kernels.Buffer) []float32 {
 	return x
 }
 
-func (m *machine) read64(b kernels.Buffer) []float64 {
+func (m *backend) read64(b kernels.Buffer) []float64 {
 	x := make([]float64, b.Len())
 	if err := m.Download(x, b); err != nil {
 		panic(err)
@@ -161,8 +161,8 @@ func (c *call) matrix(t kernels.DType, rows, cols int) kernels.Matrix {
 	return c.params[o].(kernels.Matrix)
 }
 
-// load makes a matrix of x, truncated to its type.
-func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
+// load makes a matrix of x; numbers of bf16 are truncated, not rounded.
+func (m *backend) load(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
 	w, err := m.NewMatrix(t, rows, cols)
 	if err != nil {
 		panic(err)
@@ -175,7 +175,7 @@ func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Mat
 	return w
 }
 
-// encode encodes numbers as in a file; bf16 is truncated, not rounded.
+// encode encodes numbers as in a file of weights, bf16 by truncation.
 func encode(e kernels.Encoding, x []float32) (b []byte) {
 	for _, x := range x {
 		if e == kernels.EncodedBF16 {
@@ -189,16 +189,16 @@ func encode(e kernels.Encoding, x []float32) (b []byte) {
 
 // rowsOf are the numbers of one operand for the rows of the call.
 func (c *call) rowsOf(o operand, width int, number func(*rand.Rand) float32) []float32 {
-	if d := c.drawn; d.about != c.name {
-		d.about, d.rows = c.name, map[rowOf][]float32{}
+	if d := c.rowCache; d.caseName != c.name {
+		d.caseName, d.rows = c.name, map[operandRow][]float32{}
 	}
 	x := make([]float32, 0, len(c.rows)*width)
 	for _, r := range c.rows {
-		k := rowOf{o, r, width}
-		if c.drawn.rows[k] == nil {
-			c.drawn.rows[k] = o.draw(r, width, number)
+		k := operandRow{o, r, width}
+		if c.rowCache.rows[k] == nil {
+			c.rowCache.rows[k] = o.draw(r, width, number)
 		}
-		x = append(x, c.drawn.rows[k]...)
+		x = append(x, c.rowCache.rows[k]...)
 	}
 	return x
 }

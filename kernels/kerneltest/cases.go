@@ -163,7 +163,7 @@ func addRope(add adder, rounding float64) {
 }
 
 // frequencies are theta^(−2i/dim).
-func (m *machine) frequencies(theta float64, dim int) kernels.Buffer {
+func (m *backend) frequencies(theta float64, dim int) kernels.Buffer {
 	b, f := m.zeros(kernels.F64, dim/2), make([]float64, dim/2)
 	for i := range f {
 		f[i] = math.Pow(theta, -2*float64(i)/float64(dim))

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// testCompress: a compressed matrix has the same numbers, and every operation gives the same bits with it, whatever the
-// numbers are: of one magnitude or of all, with outliers, or with zeros.
-func testCompress(t *testing.T, m *machine) {
-	probe := m.load(kernels.BF16, 64, 64, compressWeights(64, 64)["normal"])
+// testCompress: compression keeps all numbers, and every operation gives the same bits with the compressed matrix, whether its
+// numbers have one magnitude or many, outliers, or are zero.
+func testCompress(t *testing.T, m *backend) {
+	probe := m.load(kernels.BF16, 64, 64, weightsOf(64, 64)["normal"])
 	before := probe.Bytes()
 	if err := m.Compress(probe); err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func testCompress(t *testing.T, m *machine) {
 		t.Skip("this backend keeps matrices as they are")
 	}
 	for _, s := range []struct{ rows, cols int }{{1, 1}, {7, 33}, {33, 8}, {100, 72}, {70, 400}, {1100, 36}, {40, 1160}} {
-		for name, weights := range compressWeights(s.rows, s.cols) {
+		for name, weights := range weightsOf(s.rows, s.cols) {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 				plain, compressed := m.load(dtype, s.rows, s.cols, weights), m.load(dtype, s.rows, s.cols, weights)
 				if err := m.Compress(compressed); err != nil {
@@ -36,7 +36,7 @@ func testCompress(t *testing.T, m *machine) {
 					rows = []int{1, 9, 30}
 				}
 				for _, T := range rows {
-					equal(t, fmt.Sprintf("%s, %d rows", what, T), m.everything(plain, T), m.everything(compressed, T))
+					equal(t, fmt.Sprintf("%s, %d rows", what, T), m.matrixResults(plain, T), m.matrixResults(compressed, T))
 					if t.Failed() {
 						return
 					}
@@ -46,8 +46,8 @@ func testCompress(t *testing.T, m *machine) {
 	}
 }
 
-// compressWeights are weights of several kinds; bf16 cuts them.
-func compressWeights(rows, cols int) map[string][]float32 {
+// weightsOf are weights of several distributions, before truncation to bf16.
+func weightsOf(rows, cols int) map[string][]float32 {
 	random := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
 	draw := func(f func() float32) []float32 {
 		w := make([]float32, rows*cols)
@@ -75,10 +75,10 @@ func compressWeights(rows, cols int) map[string][]float32 {
 	}
 }
 
-// everything are the results of all operations that read a matrix, for T rows.
-func (m *machine) everything(w kernels.Matrix, T int) (all result) {
+// matrixResults are the results of all operations that read a matrix, for T rows.
+func (m *backend) matrixResults(w kernels.Matrix, T int) (all result) {
 	N, K := w.Rows(), w.Cols()
-	x, dy, dlogp := m.f32(given("x", T*K)...), m.f32(given("dy", T*N)...), m.f32(given("dlogp", T)...)
+	x, dy, dlogp := m.f32(fixedNormals("x", T*K)...), m.f32(fixedNormals("dy", T*N)...), m.f32(fixedNormals("dlogp", T)...)
 	ids := make([]int32, T)
 	for i := range ids {
 		ids[i] = int32(i * 7 % N)

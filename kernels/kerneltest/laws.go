@@ -10,23 +10,23 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testLaws checks properties that the comparison with the reference does not, because it allows for rounding.
-func testLaws(t *testing.T, o Tolerance, m *machine) {
+// testLaws checks exact properties, which the comparison with the reference cannot, because it allows for rounding.
+func testLaws(t *testing.T, o Tolerance, m *backend) {
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
 	t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
-	t.Run("what is no number stays behind", func(t *testing.T) { testNoNumber(t, m) })
-	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
+	t.Run("NaN and infinities do not spread", func(t *testing.T) { testNonfinite(t, m) })
+	t.Run("rows without a target", func(t *testing.T) { testIgnoredTargets(t, m) })
 	t.Run("sums of squares", func(t *testing.T) { testTinySquares(t, m) })
 }
 
-// testAddedOnce: accumulating is adding the finished sum, so that it costs one rounding, not one for
-// every term.
-func testAddedOnce(t *testing.T, m *machine) {
+// testAddedOnce: an operation that accumulates adds its finished sum to the output, so that this is rounded once, not once
+// for every term.
+func testAddedOnce(t *testing.T, m *backend) {
 	const N, K, T = 37, 90, 19
-	x, dy, before := m.f32(given("x", T*K)...), m.f32(given("dy", T*N)...), given("before", N*K+T*K)
-	w := m.load(kernels.BF16, N, K, given("w", N*K))
+	x, dy, before := m.f32(fixedNormals("x", T*K)...), m.f32(fixedNormals("dy", T*N)...), fixedNormals("before", N*K+T*K)
+	w := m.load(kernels.BF16, N, K, fixedNormals("w", N*K))
 	check := func(name string, n int, run func(out kernels.Buffer, accumulate bool)) {
 		fresh, added := m.zeros(kernels.F32, n), m.f32(before[:n]...)
 		run(fresh, false)
@@ -51,11 +51,11 @@ func testAddedOnce(t *testing.T, m *machine) {
 }
 
 // testCausal: the first rows of a sequence are the same without the rest.
-func testCausal(t *testing.T, m *machine) {
+func testCausal(t *testing.T, m *backend) {
 	const T = 100
 	for i := range 2 * len(attnShapes) {
 		h, kv := attnShapes[i/2], cacheTypes[i%2]
-		qkv := m.f32(given("qkv", T*h.Width())...)
+		qkv := m.f32(fixedNormals("qkv", T*h.Width())...)
 		run := func(rows int) result {
 			out, lse := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q)
 			m.Attention(out, lse, qkv, kernels.Spans{Starts: m.i32(0, int32(rows)), N: 1}, h, kv, rows)
@@ -75,10 +75,10 @@ func testCausal(t *testing.T, m *machine) {
 
 // testRoundedAttention: attention over keys and values in bf16 and its gradients are the same whether these are rounded before
 // or not, and differ from attention over float32.
-func testRoundedAttention(t *testing.T, m *machine) {
+func testRoundedAttention(t *testing.T, m *backend) {
 	const T = 70
 	for _, h := range attnShapes {
-		exact, dout := given("qkv", T*h.Width()), m.f32(given("dout", T*h.OutWidth())...)
+		exact, dout := fixedNormals("qkv", T*h.Width()), m.f32(fixedNormals("dout", T*h.OutWidth())...)
 		rounded := slices.Clone(exact)
 		for t := range T {
 			cached := rounded[t*h.Width()+h.OutWidth() : (t+1)*h.Width()]
@@ -101,14 +101,14 @@ func testRoundedAttention(t *testing.T, m *machine) {
 	}
 }
 
-// testNoTarget: a negative target gives zeros, even for rows of NaN.
-func testNoTarget(t *testing.T, m *machine) {
+// testIgnoredTargets: a negative target gives zeros, even for rows of NaN.
+func testIgnoredTargets(t *testing.T, m *backend) {
 	const V, H, T = 70, 9, 3
-	h := given("h", T*H)
+	h := fixedNormals("h", T*H)
 	for i := range H {
 		h[H+i] = poison
 	}
-	w := m.load(kernels.BF16, V, H, given("w", V*H))
+	w := m.load(kernels.BF16, V, H, fixedNormals("w", V*H))
 	outs := map[string]kernels.Buffer{}
 	for name, n := range map[string]int{"logp": T, "entropy": T, "lse": T, "jacobian": T * H} {
 		outs[name] = m.f32(slices.Repeat([]float32{poison}, n)...)
@@ -119,18 +119,18 @@ func testNoTarget(t *testing.T, m *machine) {
 		x := m.read(b)
 		n := len(x) / T
 		for i, v := range x {
-			if asked := i/n != 1; asked == (v == 0) || v != v {
+			if scored := i/n != 1; scored == (v == 0) || v != v {
 				t.Errorf("%s of row %d is %v", name, i/n, v)
 			}
 		}
 	}
 	dw := m.zeros(kernels.F32, V*H)
 	m.LogProbGradW(dw, m.f32(1, 1, 1), m.f32(h...), w, m.i32(-1, -1, -7), outs["lse"], kernels.Logits{InvTemp: 1}, T)
-	m.expect(t, "the weight's gradient of rows that nobody asks for", dw, make([]float32, V*H)...)
+	m.expect(t, "the weight's gradient from rows without a target", dw, make([]float32, V*H)...)
 }
 
 // testTinySquares: sums of squares neither overflow nor underflow where float32 would, and read nothing after the last number.
-func testTinySquares(t *testing.T, m *machine) {
+func testTinySquares(t *testing.T, m *backend) {
 	for _, x := range []float32{1e-30, 1e30, 1 + 1.0/(1<<20)} {
 		for _, n := range []int{0, 1, 7, 31, 33, 5000, 100003} {
 			out := m.zeros(kernels.F64, 1)

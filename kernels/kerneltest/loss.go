@@ -20,7 +20,7 @@ func testLoss(t *testing.T, s suite) {
 			t.Run(fmt.Sprintf("%s/%d", name, rows), func(t *testing.T) {
 				in := drawLoss(name, rows)
 				want, wantStats := s.reference.loss(in, loss)
-				first, firstStats := s.machines[0].loss(in, loss)
+				first, firstStats := s.backends[0].loss(in, loss)
 				nearSlice(t, "dlogp", 0, 1e-6, output{1, want}, output{1, first})
 				for i, w := range wantStats {
 					off := math.Abs(firstStats[i] - w)
@@ -28,7 +28,7 @@ func testLoss(t *testing.T, s suite) {
 						t.Errorf("statistic %d is %v, expected %v", i, firstStats[i], w)
 					}
 				}
-				for _, m := range s.machines {
+				for _, m := range s.backends {
 					again, stats := m.loss(in, loss)
 					equal(t, m.Name(), result{{1, first}}, result{{1, again}})
 					if stats != firstStats {
@@ -38,8 +38,8 @@ func testLoss(t *testing.T, s suite) {
 			})
 		}
 	}
-	t.Run("on policy", func(t *testing.T) { testOnPolicy(t, s.machines[1]) })
-	t.Run("rows that do not count", func(t *testing.T) { testWeightless(t, s.machines[1]) })
+	t.Run("on policy", func(t *testing.T) { testOnPolicy(t, s.backends[1]) })
+	t.Run("rows of weight zero", func(t *testing.T) { testZeroWeights(t, s.backends[1]) })
 }
 
 // lossRows are the columns of kernels.LossIn.
@@ -58,7 +58,7 @@ func drawLoss(name string, rows int) (in lossRows) {
 	return in
 }
 
-func (m *machine) loss(in lossRows, l kernels.Loss) (dlogp []float32, stats [kernels.NumStats]float64) {
+func (m *backend) loss(in lossRows, l kernels.Loss) (dlogp []float32, stats [kernels.NumStats]float64) {
 	T := len(in.logp)
 	d := m.f32(make([]float32, T)...)
 	sum := m.zeros(kernels.F64, kernels.NumStats)
@@ -72,7 +72,7 @@ func (m *machine) loss(in lossRows, l kernels.Loss) (dlogp []float32, stats [ker
 
 // testOnPolicy: if sampler and trainer have the same bits, the ratio is exactly 1 and every objective has
 // the same gradient.
-func testOnPolicy(t *testing.T, m *machine) {
+func testOnPolicy(t *testing.T, m *backend) {
 	in := drawLoss("on policy", 50)
 	in.old = in.logp
 	var rows float64
@@ -102,8 +102,8 @@ func testOnPolicy(t *testing.T, m *machine) {
 	}
 }
 
-// testWeightless: a row of weight zero adds nothing, whatever its other numbers are.
-func testWeightless(t *testing.T, m *machine) {
+// testZeroWeights: a row of weight zero adds nothing, whatever its other numbers are.
+func testZeroWeights(t *testing.T, m *backend) {
 	in := drawLoss("weightless", 40)
 	for i := range in.weight {
 		in.weight[i] = 1
@@ -120,17 +120,17 @@ func testWeightless(t *testing.T, m *machine) {
 
 func testSumSquares(t *testing.T, s suite) {
 	for _, n := range []int{1, 7, 33, 100, 4096, 70001, 300000} {
-		x := given("squares", n+3)[3:]
-		sum := func(m *machine) float64 {
+		x := fixedNormals("squares", n+3)[3:]
+		sum := func(m *backend) float64 {
 			out := m.zeros(kernels.F64, 1)
 			m.SumSquares(out, m.f32(append(make([]float32, n%5), x...)...).Slice(n%5, n%5+n), n)
 			return m.read64(out)[0]
 		}
-		want, first := sum(s.reference), sum(s.machines[0])
+		want, first := sum(s.reference), sum(s.backends[0])
 		if math.Abs(first-want) > 1e-11*want {
 			t.Errorf("%d numbers: %v, expected %v", n, first, want)
 		}
-		for _, m := range s.machines {
+		for _, m := range s.backends {
 			if got := sum(m); got != first {
 				t.Errorf("%s: %d numbers: %v, expected the bits of %v", m.Name(), n, got, first)
 			}

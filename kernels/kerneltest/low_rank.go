@@ -20,7 +20,7 @@ type lowRankCase struct {
 }
 
 // testLowRank: a linear with its adapter gives the bits of separate products, however a backend computes them.
-func testLowRank(t *testing.T, m *machine) {
+func testLowRank(t *testing.T, m *backend) {
 	all := []kernels.Window{{From: 0, N: 64}, {From: 64, N: 32}, {From: 96, N: 32}}
 	for _, types := range [][2]kernels.DType{{kernels.F32, kernels.F32}, {kernels.BF16, kernels.F32},
 		{kernels.BF16Rounding, kernels.BF16Rounding}, {kernels.BF16Rounding, kernels.F32}} {
@@ -50,11 +50,11 @@ func testLowRank(t *testing.T, m *machine) {
 	}
 }
 
-func (m *machine) lowRank(t *testing.T, c lowRankCase, T int) {
+func (m *backend) lowRank(t *testing.T, c lowRankCase, T int) {
 	t.Helper()
 	low := c.rank * len(c.windows)
 	numbers := func(name string, n int) []float32 {
-		x := given(name, n)
+		x := fixedNormals(name, n)
 		for i := range x {
 			if c.tiny && name == "bias" {
 				x[i] *= 0x1p-126

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-func testMemory(t *testing.T, m *machine) {
+func testMemory(t *testing.T, m *backend) {
 	t.Run("buffers", func(t *testing.T) { testBuffers(t, m) })
 	t.Run("releasing", func(t *testing.T) { testRelease(t, m) })
 	t.Run("encodings", func(t *testing.T) { testEncodings(t, m) })
 	t.Run("matrices", func(t *testing.T) { testMatrices(t, m) })
 }
 
-func (m *machine) expect(t *testing.T, what string, b kernels.Buffer, want ...float32) {
+func (m *backend) expect(t *testing.T, what string, b kernels.Buffer, want ...float32) {
 	t.Helper()
 	equal(t, what, result{{1, want}}, result{{1, m.read(b)}})
 }
 
-func testBuffers(t *testing.T, m *machine) {
+func testBuffers(t *testing.T, m *backend) {
 	b := m.zeros(kernels.F32, 5)
 	m.expect(t, "a new buffer", b, 0, 0, 0, 0, 0)
 
@@ -70,7 +70,7 @@ func testBuffers(t *testing.T, m *machine) {
 }
 
 // testRelease: operations that were queued before a buffer is released still see it; later uses are refused.
-func testRelease(t *testing.T, m *machine) {
+func testRelease(t *testing.T, m *backend) {
 	const n = 1 << 16
 	sum := m.zeros(kernels.F32, n)
 	var parts []kernels.Buffer
@@ -95,7 +95,7 @@ func testRelease(t *testing.T, m *machine) {
 }
 
 // testEncodings loads every number of half precision and of bf16.
-func testEncodings(t *testing.T, m *machine) {
+func testEncodings(t *testing.T, m *backend) {
 	const cols = 256
 	bytes := make([]byte, 0, 2<<16)
 	for i := range 1 << 16 {
@@ -128,9 +128,9 @@ func testEncodings(t *testing.T, m *machine) {
 	}
 }
 
-func testMatrices(t *testing.T, m *machine) {
+func testMatrices(t *testing.T, m *backend) {
 	for _, s := range []struct{ rows, cols int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}} {
-		x := given("matrix", s.rows*s.cols)
+		x := fixedNormals("matrix", s.rows*s.cols)
 		for i := range x {
 			x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ 0xffff) // the same in bf16
 		}
@@ -163,8 +163,8 @@ func testMatrices(t *testing.T, m *machine) {
 }
 
 // testPack packs rows in pieces, with numbers exactly between two of bf16.
-func testPack(t *testing.T, m *machine, rows, cols int) {
-	y, half := given("packed", rows*cols), rows/2
+func testPack(t *testing.T, m *backend, rows, cols int) {
+	y, half := fixedNormals("packed", rows*cols), rows/2
 	for i := 0; i < len(y); i += 3 {
 		y[i] = math.Float32frombits(math.Float32bits(y[i])&^0xffff | 0x8000)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testNarrow: a backend with buffers of bf16 rounds to nearest at every offset, and operations that read such buffers give the bits that
-// they give for the same numbers in f32. A backend without them refuses.
-func testNarrow(t *testing.T, m *machine) {
+// testNarrow: a backend with buffers of bf16 rounds to nearest at every offset, and operations that read such a buffer give the same bits
+// as for a buffer of f32 with the same numbers. A backend without such buffers panics.
+func testNarrow(t *testing.T, m *backend) {
 	if !kernels.Narrows(m.Backend) {
 		if kernels.RoundsRows(m.Backend, kernels.Tiles) == nil {
 			misuse.Refused(t, "kernels: Alloc: bf16 buffers do not exist, expected f32, i32 or f64", func() { _, _ = m.Alloc(kernels.BF16, 1) })
@@ -21,7 +21,7 @@ func testNarrow(t *testing.T, m *machine) {
 		misuse.Refused(t, fmt.Sprintf("kernels: Narrow: %s has no buffers of bf16", m.Name()), func() { kernels.Narrow(m.Backend, nil, nil, 1) })
 		return
 	}
-	t.Run("numbers", func(t *testing.T) { testNarrowed(t, m) })
+	t.Run("numbers", func(t *testing.T) { testNarrowNumbers(t, m) })
 	t.Run("wrong calls", func(t *testing.T) { testNarrowMisuse(t, m) })
 	for _, width := range []int{4, 7, 40} {
 		t.Run(fmt.Sprintf("rows of %d", width), func(t *testing.T) { testNarrowRows(t, m, width) })
@@ -31,9 +31,9 @@ func testNarrow(t *testing.T, m *machine) {
 	}
 }
 
-// bits are float32 numbers for which rounding could go wrong: halfway between two numbers of bf16 and next to that, subnormal,
+// roundingEdges are float32 numbers for which rounding could go wrong: halfway between two numbers of bf16 and next to that, subnormal,
 // the largest, infinite and NaN.
-func bits() (x []float32) {
+func roundingEdges() (x []float32) {
 	for _, b := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0x18000, 0x3f807fff, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f81ffff,
 		0x007fffff, 0x00800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000} {
 		x = append(x, math.Float32frombits(b), math.Float32frombits(b|1<<31))
@@ -41,8 +41,8 @@ func bits() (x []float32) {
 	return x
 }
 
-func testNarrowed(t *testing.T, m *machine) {
-	x := append(bits(), given("narrow", 2100)...)
+func testNarrowNumbers(t *testing.T, m *backend) {
+	x := append(roundingEdges(), fixedNormals("narrow", 2100)...)
 	for shift := range 3 { // so that vectors are aligned, or are not
 		n := len(x)
 		half := m.zeros(kernels.BF16, n+2*shift+1)
@@ -74,7 +74,7 @@ func testNarrowed(t *testing.T, m *machine) {
 // oneHead is the smallest attention.
 var oneHead = kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}
 
-func testNarrowMisuse(t *testing.T, m *machine) {
+func testNarrowMisuse(t *testing.T, m *backend) {
 	half, x := m.zeros(kernels.BF16, 8), m.zeros(kernels.F32, 8)
 	for want, run := range map[string]func(){
 		"Narrow: n is -1, expected at least 0":           func() { kernels.Narrow(m.Backend, half, x, -1) },
@@ -104,18 +104,18 @@ func testNarrowMisuse(t *testing.T, m *machine) {
 	}
 }
 
-func (m *machine) attentionGradOf(out, x kernels.Buffer) {
+func (m *backend) attentionGradOf(out, x kernels.Buffer) {
 	spans := kernels.Spans{Starts: m.i32(0, 1), N: 1}
 	m.AttentionGrad(x, x, x, out, x, spans, oneHead, kernels.BF16, 1)
 }
 
-// sameAsWide compares the results of operations for rows [T, width] in bf16 with those for the same rows in f32, at several offsets.
-func (m *machine) sameAsWide(t *testing.T, width, T int, ops map[string]func(x kernels.Buffer) kernels.Buffer) {
+// sameAsF32 compares the results of operations for rows [T, width] in bf16 with those for the same rows in f32, at several offsets.
+func (m *backend) sameAsF32(t *testing.T, width, T int, ops map[string]func(x kernels.Buffer) kernels.Buffer) {
 	t.Helper()
 	for shift := range 2 {
 		n := shift + T*width
 		half, wide := m.zeros(kernels.BF16, n), m.zeros(kernels.F32, n)
-		kernels.Narrow(m.Backend, half, m.f32(given("rows", n)...), n)
+		kernels.Narrow(m.Backend, half, m.f32(fixedNormals("rows", n)...), n)
 		kernels.Widen(m.Backend, wide, half, n)
 		for name, op := range ops {
 			want, got := op(wide.Slice(shift, n)), op(half.Slice(shift, n))
@@ -124,17 +124,17 @@ func (m *machine) sameAsWide(t *testing.T, width, T int, ops map[string]func(x k
 	}
 }
 
-func testNarrowRows(t *testing.T, m *machine, width int) {
+func testNarrowRows(t *testing.T, m *backend, width int) {
 	const T = 5
-	dy, dgate := m.f32(given("dy", T*width)...), m.f32(given("dgate", T*width)...)
-	weight, norm := m.f32(given("weight", width)...), kernels.Norm{Eps: 0.3}
+	dy, dgate := m.f32(fixedNormals("dy", T*width)...), m.f32(fixedNormals("dgate", T*width)...)
+	weight, norm := m.f32(fixedNormals("weight", width)...), kernels.Norm{Eps: 0.3}
 	out := func(n int, run func(out kernels.Buffer)) kernels.Buffer {
 		b := m.f32(slices.Repeat([]float32{poison}, n)...)
 		run(b)
 		return b
 	}
 	type op = func(x kernels.Buffer) kernels.Buffer
-	m.sameAsWide(t, width, T, map[string]op{
+	m.sameAsF32(t, width, T, map[string]op{
 		"RMSNorm": func(x kernels.Buffer) kernels.Buffer {
 			return out(T*width, func(b kernels.Buffer) { m.RMSNorm(b, x, weight, norm, width, T) })
 		},
@@ -142,7 +142,7 @@ func testNarrowRows(t *testing.T, m *machine, width int) {
 			return out(T*width, func(b kernels.Buffer) { m.RMSNormGradX(b, dy, x, weight, norm, width, T) })
 		},
 	})
-	m.sameAsWide(t, 2*width, T, map[string]op{
+	m.sameAsF32(t, 2*width, T, map[string]op{
 		"SwiGLU": func(x kernels.Buffer) kernels.Buffer {
 			return out(T*width, func(b kernels.Buffer) { m.SwiGLU(b, x, width, T) })
 		},
@@ -158,17 +158,17 @@ func testNarrowRows(t *testing.T, m *machine, width int) {
 	})
 }
 
-func testNarrowHeads(t *testing.T, m *machine, h kernels.Heads) {
+func testNarrowHeads(t *testing.T, m *backend, h kernels.Heads) {
 	const T = 3
 	n := T * h.Width()
-	dout, rope := m.f32(given("dout", n)...), m.f32(given("rope", T*h.Dim)...)
-	qw, kw := m.f32(given("qw", h.Dim)...), m.f32(given("kw", h.Dim)...)
+	dout, rope := m.f32(fixedNormals("dout", n)...), m.f32(fixedNormals("rope", T*h.Dim)...)
+	qw, kw := m.f32(fixedNormals("qw", h.Dim)...), m.f32(fixedNormals("kw", h.Dim)...)
 	out := func(run func(out kernels.Buffer)) kernels.Buffer {
 		b := m.f32(slices.Repeat([]float32{poison}, n)...)
 		run(b)
 		return b
 	}
-	m.sameAsWide(t, h.Width(), T, map[string]func(x kernels.Buffer) kernels.Buffer{
+	m.sameAsF32(t, h.Width(), T, map[string]func(x kernels.Buffer) kernels.Buffer{
 		"Rope": func(x kernels.Buffer) kernels.Buffer {
 			return out(func(b kernels.Buffer) { m.Rope(b, x, rope, false, kernels.Attn{Heads: h}, T) })
 		},

@@ -11,7 +11,7 @@ import (
 
 // testQuantised: a matrix of four bits a weight gives the bits of a matrix of the decoded weights in every operation,
 // whether blocks end with rows or not, in one part or in several, and with subnormal weights.
-func testQuantised(t *testing.T, m *machine) {
+func testQuantised(t *testing.T, m *backend) {
 	for _, s := range []struct {
 		rows        []int
 		cols, block int
@@ -47,8 +47,8 @@ func testQuantised(t *testing.T, m *machine) {
 				rows = rows[:1] // it is stored as decoded numbers, and one row shows that they are right
 			}
 			for _, T := range rows {
-				equal(t, fmt.Sprintf("%v × %d in blocks of %d, %v, %d rows", s.rows, s.cols, s.block, dtype, T), m.everything(plain, T),
-					m.everything(q, T))
+				equal(t, fmt.Sprintf("%v × %d in blocks of %d, %v, %d rows", s.rows, s.cols, s.block, dtype, T), m.matrixResults(plain, T),
+					m.matrixResults(q, T))
 				if t.Failed() {
 					return
 				}

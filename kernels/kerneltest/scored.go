@@ -10,12 +10,12 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// scoring is a draw for several rows with the same state, with all options of Draw.
-type scoring struct {
-	drawing
+// drawOptions are the options of a draw for several rows with the same hidden state.
+type drawOptions struct {
+	samplingParams
 	uniforms []float64
-	masks    [][]int32 // the allowed tokens of the rows; nil: all
-	given    []int32   // the given tokens of the rows; nil: none
+	masks    [][]int32 // of the allowed tokens, by row; nil: all are allowed
+	given    []int32   // tokens to score instead of drawn ones, by row; nil: none
 	tops     int
 	raw      bool
 }
@@ -26,7 +26,7 @@ type scored struct {
 	logps, raw, topLogps []float32
 }
 
-func (m *machine) scored(h []float32, w kernels.Matrix, s scoring) (r scored) {
+func (m *backend) scored(h []float32, w kernels.Matrix, s drawOptions) (r scored) {
 	n := len(s.uniforms)
 	out := kernels.DrawOut{Token: m.zeros(kernels.I32, n), LogP: m.zeros(kernels.F32, n), Tops: s.tops}
 	in := kernels.DrawIn{Cap: s.cap, InvTemp: m.f32(slices.Repeat([]float32{s.invTemp}, n)...), Uniform: m.zeros(kernels.F64, n),
@@ -56,7 +56,7 @@ func (m *machine) scored(h []float32, w kernels.Matrix, s scoring) (r scored) {
 	return r
 }
 
-func (m *machine) integers(b kernels.Buffer) []int32 {
+func (m *backend) integers(b kernels.Buffer) []int32 {
 	x := make([]int32, b.Len())
 	if err := m.Download(x, b); err != nil {
 		panic(err)
@@ -64,11 +64,11 @@ func (m *machine) integers(b kernels.Buffer) []int32 {
 	return x
 }
 
-// maskOf allows what may says.
-func maskOf(V int, may func(token int) bool) []int32 {
+// maskOf is the mask of the tokens that are allowed.
+func maskOf(V int, allowed func(token int) bool) []int32 {
 	words := make([]uint32, kernels.MaskWords(V))
 	for v := range V {
-		if may(v) {
+		if allowed(v) {
 			words[v/32] |= 1 << (v % 32)
 		}
 	}
@@ -96,25 +96,25 @@ func masksFor(V int) [][]int32 {
 	}
 }
 
-// testScoredDraws compares Draw with all its options with the reference, and with LogProb bit by bit.
-func testScoredDraws(t *testing.T, s suite) {
+// testDrawOptions compares Draw with all its options with the reference, and with LogProb bit by bit.
+func testDrawOptions(t *testing.T, s suite) {
 	const H = 24
 	testTies(t, s)
 	for _, V := range []int{1, 70, 2100} {
-		h, weights := given("h", H), given("w", V*H)
+		h, weights := fixedNormals("h", H), fixedNormals("w", V*H)
 		for i := range weights {
 			weights[i] /= 4
 		}
 		copy(weights[V/2*H:], weights[V/3*H:][:H]) // two equally likely tokens
-		all := []*machine{s.machines[1], s.reference}
+		all := []*backend{s.backends[1], s.reference}
 		if V > 1000 {
 			all = all[:1]
 			if all[0].Name() == s.reference.Name() {
 				return // the reference is slow, and would be compared with itself
 			}
 		}
-		for i, d := range drawings {
-			q := scoring{drawing: d, masks: masksFor(V), tops: []int{0, 1, 20, kernels.MostTops}[i%4], raw: i%3 > 0 || i%4 > 0}
+		for i, d := range samplingCases {
+			q := drawOptions{samplingParams: d, masks: masksFor(V), tops: []int{0, 1, 20, kernels.MostTops}[i%4], raw: i%3 > 0 || i%4 > 0}
 			q.tops = min(q.tops, V)
 			for range q.masks {
 				q.uniforms = append(q.uniforms, 0.37+float64(i)/29)
@@ -124,14 +124,14 @@ func testScoredDraws(t *testing.T, s suite) {
 			}
 			want := s.reference.scored(h, s.reference.load(kernels.F32, V, H, weights), q)
 			for _, m := range all {
-				what := fmt.Sprintf("%s: V %d, %+v", m.Name(), V, q.drawing)
+				what := fmt.Sprintf("%s: V %d, %+v", m.Name(), V, q.samplingParams)
 				w := m.load(kernels.F32, V, H, weights)
 				got := m.scored(h, w, q)
 				if !slices.Equal(got.tokens, want.tokens) {
 					t.Errorf("%s: tokens %v, expected %v", what, got.tokens, want.tokens)
 				}
-				nearScored(t, what, 4*s.tolerance.F32, want, got)
-				testScoredBits(t, m, what, h, w, q, got)
+				nearDraws(t, what, 4*s.tolerance.F32, want, got)
+				testDrawBits(t, m, what, h, w, q, got)
 			}
 		}
 	}
@@ -148,11 +148,11 @@ func testTies(t *testing.T, s suite) {
 	logits[2999], logits[1024], logits[31] = 5, 5, 5
 	first := maskOf(V, func(v int) bool { return v > 31 && r.IntN(3) > 0 || v == 1024 })
 	for _, tops := range []int{1, 2, 50, kernels.MostTops} {
-		for _, d := range []drawing{{invTemp: 1, topP: 1}, {topP: 1}, {invTemp: 1, topP: 1, topK: 40}} {
-			q := scoring{drawing: d, uniforms: []float64{0.2, 0.9}, masks: [][]int32{first, maskOf(V, func(v int) bool { return v%5 == 4 })},
-				tops: tops, raw: true}
+		for _, d := range []samplingParams{{invTemp: 1, topP: 1}, {topP: 1}, {invTemp: 1, topP: 1, topK: 40}} {
+			q := drawOptions{samplingParams: d, uniforms: []float64{0.2, 0.9}, tops: tops, raw: true,
+				masks: [][]int32{first, maskOf(V, func(v int) bool { return v%5 == 4 })}}
 			want := s.reference.scored([]float32{1}, s.reference.load(kernels.F32, V, 1, logits), q)
-			m := s.machines[1]
+			m := s.backends[1]
 			got := m.scored([]float32{1}, m.load(kernels.F32, V, 1, logits), q)
 			if !slices.Equal(got.topTokens, want.topTokens) || !slices.Equal(got.tokens, want.tokens) {
 				t.Errorf("%s: %+v, %d tops: tokens %v, expected %v; the most likely are %v, expected %v", m.Name(), d, tops, got.tokens, want.tokens,
@@ -162,8 +162,8 @@ func testTies(t *testing.T, s suite) {
 	}
 }
 
-// nearScored requires close log-probabilities.
-func nearScored(t *testing.T, what string, tolerance float64, want, got scored) {
+// nearDraws requires close log-probabilities.
+func nearDraws(t *testing.T, what string, tolerance float64, want, got scored) {
 	t.Helper()
 	for i, pair := range [][2][]float32{{want.logps, got.logps}, {want.raw, got.raw}, {want.topLogps, got.topLogps}} {
 		for k := range pair[0] {
@@ -174,9 +174,9 @@ func nearScored(t *testing.T, what string, tolerance float64, want, got scored) 
 	}
 }
 
-// testScoredBits: in the whole distribution a token has the log-probability of LogProb, whether it was drawn, given or one of the
-// tops; a mask that allows everything changes nothing; and further outputs change no draw.
-func testScoredBits(t *testing.T, m *machine, what string, h []float32, w kernels.Matrix, q scoring, got scored) {
+// testDrawBits: a token's log-probability in the whole distribution has the bits of LogProb, whether it was drawn, given or one of the
+// most likely; a mask that allows everything changes nothing; and neither do further outputs change a draw.
+func testDrawBits(t *testing.T, m *backend, what string, h []float32, w kernels.Matrix, q drawOptions, got scored) {
 	t.Helper()
 	l := kernels.Logits{InvTemp: q.invTemp, Cap: q.cap}
 	if l.InvTemp == 0 {
@@ -197,14 +197,14 @@ func testScoredBits(t *testing.T, m *machine, what string, h []float32, w kernel
 		m.LogProb(out, m.f32(slices.Repeat(h, n)...), w, m.i32(tokens...), l, n)
 		equal(t, what, result{{1, m.read(out.LogP)}}, result{{1, logps}})
 	}
-	plain := scoring{drawing: q.drawing, uniforms: q.uniforms, masks: q.masks}
+	plain := drawOptions{samplingParams: q.samplingParams, uniforms: q.uniforms, masks: q.masks}
 	bare := m.scored(h, w, plain)
 	plain.masks = nil
 	unmasked := m.scored(h, w, plain)
 	for i := range got.tokens {
 		drawn := q.given == nil || q.given[i] < 0
 		if drawn && (got.tokens[i] != bare.tokens[i] || got.logps[i] != bare.logps[i]) {
-			t.Errorf("%s: row %d drew %d at %v, and %d at %v where nothing else was asked", what, i, got.tokens[i], got.logps[i],
+			t.Errorf("%s: row %d drew %d at %v, and %d at %v without further outputs", what, i, got.tokens[i], got.logps[i],
 				bare.tokens[i], bare.logps[i])
 		}
 	}

@@ -52,7 +52,7 @@ func randomTree(random *rand.Rand, n int) (t tree) {
 }
 
 // spansOf are the spans of trees, one after the other.
-func (m *machine) spansOf(trees ...tree) kernels.Spans {
+func (m *backend) spansOf(trees ...tree) kernels.Spans {
 	starts, parents := []int32{0}, []int32{}
 	for _, t := range trees {
 		root := int32(len(parents))
@@ -84,33 +84,33 @@ func (c *call) spans() kernels.Spans {
 	return kernels.Spans{Starts: c.i32(starts...), N: len(c.units)}
 }
 
-// testTrees checks a tree against its sequences written out in full: every row has the same bits, and a row's gradient is the
-// sum of its gradients in the sequences. Sequences without branches have the same bits with parents and without; so do the
-// gradients of a tree if there is another one beside it.
-func testTrees(t *testing.T, o Tolerance, m *machine) {
+// testTrees compares a tree with its sequences packed one by one: every row has the same bits, and a row's gradient is the sum of
+// its gradients in the sequences. A tree of a single sequence gives the bits of that sequence without parents, gradients
+// included.
+func testTrees(t *testing.T, o Tolerance, m *backend) {
 	for i, shape := range trees() {
 		h, kv := attnShapes[i%len(attnShapes)], cacheTypes[i%2]
 		T := shape.rows()
-		qkv, dout := given("qkv", T*h.Width()), given("dout", T*h.OutWidth())
-		tree := attended(m, m.spansOf(shape), h, kv, qkv, dout)
+		qkv, dout := fixedNormals("qkv", T*h.Width()), fixedNormals("dout", T*h.OutWidth())
+		tree := attentionWithGrad(m, m.spansOf(shape), h, kv, qkv, dout)
 
 		var rows []int // of the tree, in the order of its sequences
 		var starts []int32
-		for _, path := range leaves(shape) {
+		for _, path := range leafPaths(shape) {
 			starts, rows = append(starts, int32(len(rows))), append(rows, path...)
 		}
-		whole := kernels.Spans{Starts: m.i32(append(starts, int32(len(rows)))...), N: len(starts)}
+		packedSpans := kernels.Spans{Starts: m.i32(append(starts, int32(len(rows)))...), N: len(starts)}
 		// The output gradient of a row that several sequences share is given to only one of them.
-		asked, seen := make([]float32, len(rows)*h.OutWidth()), map[int]bool{}
+		ownDout, seen := make([]float32, len(rows)*h.OutWidth()), map[int]bool{}
 		all := make([]float32, 0, len(rows)*h.Width())
 		for k, r := range rows {
 			all = append(all, qkv[r*h.Width():(r+1)*h.Width()]...)
 			if !seen[r] {
-				copy(asked[k*h.OutWidth():], dout[r*h.OutWidth():(r+1)*h.OutWidth()])
+				copy(ownDout[k*h.OutWidth():], dout[r*h.OutWidth():(r+1)*h.OutWidth()])
 			}
 			seen[r] = true
 		}
-		packed := attended(m, whole, h, kv, all, asked)
+		packed := attentionWithGrad(m, packedSpans, h, kv, all, ownDout)
 		name := fmt.Sprintf("tree %v %v over %v", shape, h, kv)
 		sums := output{width: h.Width(), data: make([]float32, T*h.Width())}
 		for k, r := range rows {
@@ -129,20 +129,20 @@ func testTrees(t *testing.T, o Tolerance, m *machine) {
 	}
 }
 
-// leaves are the rows of each sequence of a tree, one for each span without children.
-func leaves(shape tree) (all [][]int) {
-	whole, inner, row := make([][]int, len(shape.lengths)), map[int]bool{}, 0
+// leafPaths are the rows of each sequence of a tree; each span without children ends one.
+func leafPaths(shape tree) (all [][]int) {
+	packedSpans, inner, row := make([][]int, len(shape.lengths)), map[int]bool{}, 0
 	for i, n := range shape.lengths {
 		if p := shape.parents[i]; p >= 0 {
-			whole[i] = append(whole[i], whole[p]...)
+			packedSpans[i] = append(packedSpans[i], packedSpans[p]...)
 			inner[p] = true
 		}
 		for range n {
-			whole[i] = append(whole[i], row)
+			packedSpans[i] = append(packedSpans[i], row)
 			row++
 		}
 	}
-	for i, path := range whole {
+	for i, path := range packedSpans {
 		if !inner[i] {
 			all = append(all, path)
 		}
@@ -150,8 +150,8 @@ func leaves(shape tree) (all [][]int) {
 	return all
 }
 
-// attended is the output of attention with the logarithms of its sums, and its gradient.
-func attended(m *machine, s kernels.Spans, h kernels.Attn, kv kernels.DType, qkv, dout []float32) result {
+// attentionWithGrad computes the output of attention, the logarithms of its sums, and the gradient.
+func attentionWithGrad(m *backend, s kernels.Spans, h kernels.Attn, kv kernels.DType, qkv, dout []float32) result {
 	T := len(qkv) / h.Width()
 	in := m.f32(qkv...)
 	out, lse, dqkv := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q), m.zeros(kernels.F32, T*h.Width())

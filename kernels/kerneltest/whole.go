@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testWhole: a matrix of I16Rounding is multiplied by its formula, with the same bits for a row alone and among others; in all other
-// operations it is like a matrix of bf16.
-func testWhole(t *testing.T, machines []*machine) {
-	if !kernels.MultipliesWhole(machines[0].Backend) {
+// testWhole: products with a matrix of I16Rounding follow its formula, with the same bits for a row alone and among others. All other
+// operations treat it as a matrix of bf16.
+func testWhole(t *testing.T, backends []*backend) {
+	if !kernels.MultipliesWhole(backends[0].Backend) {
 		return
 	}
 	for _, s := range []struct{ rows, cols, block int }{{1, 64, 64}, {7, 128, 64}, {33, 192, 64}, {40, 448, 128}, {96, 512, 64},
@@ -36,7 +36,7 @@ func testWhole(t *testing.T, machines []*machine) {
 			q.Decode(decoded, 0)
 			want = products(oracle.RoundedToBF16(decoded), x, s.rows, T)
 		}
-		for _, m := range machines {
+		for _, m := range backends {
 			w, err := kernels.NewQuantised(m.Backend, kernels.I16Rounding, q)
 			if err != nil {
 				t.Fatal(err)
@@ -53,17 +53,17 @@ func testWhole(t *testing.T, machines []*machine) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, m.Name()+", all else", m.everything(bf16, 5)[1:], m.everything(w, 5)[1:])
+			equal(t, m.Name()+", all other operations", m.matrixResults(bf16, 5)[1:], m.matrixResults(w, 5)[1:])
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	testWholeInputs(t, machines[0])
+	testWholeInputs(t, backends[0])
 }
 
 // testWholeInputs: products that are accumulated; inputs that are zero, negligible, too large, and not finite.
-func testWholeInputs(t *testing.T, m *machine) {
+func testWholeInputs(t *testing.T, m *backend) {
 	const rows, cols = 40, 192
 	q := quantised(rand.New(rand.NewPCG(1, 2)), rows, cols, 64, 0.1)
 	w, err := kernels.NewQuantised(m.Backend, kernels.I16Rounding, q)
@@ -79,7 +79,7 @@ func testWholeInputs(t *testing.T, m *machine) {
 		}
 		return x
 	}
-	for _, n := range []int{1, 3} { // on different ways
+	for _, n := range []int{1, 3} { // one row has a kernel of its own
 		batch := func(x []float32) []float32 { return append(x, make([]float32, (n-1)*cols)...) }
 		for _, x := range [][]float32{input(0, 0), input(0x1p-120, 0), input(math.SmallestNonzeroFloat32, 0)} {
 			got := m.linear(w, batch(x), n)
@@ -94,7 +94,7 @@ func testWholeInputs(t *testing.T, m *machine) {
 				}
 			}
 		}
-		x, before, bias := given("x", n*cols), given("before", n*rows), given("bias", rows)
+		x, before, bias := fixedNormals("x", n*cols), fixedNormals("before", n*rows), fixedNormals("bias", rows)
 		out, product := m.f32(before...), wholeProducts(&q, x, n)
 		m.Linear(kernels.Whole(out, rows), kernels.Whole(m.f32(x...), cols), w,
 			kernels.LinearOpt{Alpha: -0.5, Accumulate: true, Bias: m.f32(bias...)}, n)
@@ -106,7 +106,7 @@ func testWholeInputs(t *testing.T, m *machine) {
 }
 
 // linear is x·wᵀ.
-func (m *machine) linear(w kernels.Matrix, x []float32, T int) []float32 {
+func (m *backend) linear(w kernels.Matrix, x []float32, T int) []float32 {
 	out := m.zeros(kernels.F32, T*w.Rows())
 	m.Linear(kernels.Whole(out, w.Rows()), kernels.Whole(m.f32(x...), w.Cols()), w, kernels.LinearOpt{Alpha: 1}, T)
 	return m.read(out)
@@ -130,11 +130,11 @@ func products(w, x []float32, rows, T int) (out []float32) {
 // wholeProducts is the formula of I16Rounding in double precision; only the numbers that are rounded to integers are first computed as
 // products of floats, as in the formula.
 func wholeProducts(q *kernels.Quantised, x []float32, T int) (out []float32) {
-	var most float32
+	var largestValue float32
 	for _, v := range q.Values {
-		most = max(most, v, -v)
+		largestValue = max(largestValue, v, -v)
 	}
-	u := 2047 / most
+	u := 2047 / largestValue
 	values := make([]float64, len(q.Values))
 	for code, v := range q.Values {
 		values[code] = math.RoundToEven(float64(v * u))

@@ -1,5 +1,5 @@
 // Emulates the integer instructions that a compiler puts between those of the unit in a loop: moves, addresses, sums, shifts,
-// comparisons, jumps. Emulating them, too, saves signals, each of which is a way into the kernel and back.
+// comparisons, jumps. Emulating them, too, saves signals, each of which costs an entry into the operating system.
 #define _GNU_SOURCE
 #include "decode.h"
 
@@ -8,14 +8,14 @@
 enum { ADD, OR, AND = 4, SUB, XOR, CMP, TEST, MOVE };
 enum { CARRY = 1, PARITY = 4, ZERO = 0x40, SIGN = 0x80, BY_LAHF = 0xd5, OVERFLOW = 0x800 };
 
-// Sets the flags of a context to those of an operation, after which lahf has put its own into ah and seto another into al.
+// Sets the flags of a context from an operation's: lahf has stored five of them in ah, and seto the overflow flag in al.
 static void set_flags(greg_t *r, uint32_t of)
 {
 	r[REG_EFL] &= ~(BY_LAHF | OVERFLOW);
 	r[REG_EFL] |= (of >> 8 & BY_LAHF) | (of & 1 ? OVERFLOW : 0);
 }
 
-// The flags are taken from the operation itself.
+// Runs the operation itself, so that the processor computes the flags.
 #define DO(which, name)                                                                                               \
 	case which:                                                                                                   \
 		__asm__(name " %2, %0\n\tlahf\n\tseto %%al" : "+r"(a), "=&a"(flags) : "r"(b) : "cc");                \
@@ -53,7 +53,7 @@ static int shift(const uint8_t *at, int rex, greg_t *r)
 	return 1;
 }
 
-static int holds(int condition, greg_t f)
+static int condition_holds(int condition, greg_t f)
 {
 	int less = !(f & SIGN) != !(f & OVERFLOW), yes = 0;
 	switch (condition >> 1) {
@@ -85,18 +85,18 @@ static int holds(int condition, greg_t f)
 	return yes != (condition & 1);
 }
 
-// Access memory without checks, as the instruction would: the address sanitiser updates its own shadow memory with such instructions,
-// and would report a checked access to it.
-#define AS_IT_IS __attribute__((no_sanitize_address, noinline))
+// Accesses memory without the address sanitiser's checks: its own code uses such instructions to update its shadow memory, and a checked
+// access to that would be reported.
+#define UNCHECKED __attribute__((no_sanitize_address, noinline))
 typedef uint64_t __attribute__((may_alias, aligned(1))) long_word;
 typedef uint32_t __attribute__((may_alias, aligned(1))) word;
 
-AS_IT_IS static uint64_t get(const char *from, int wide)
+UNCHECKED static uint64_t get(const char *from, int wide)
 {
 	return wide ? *(const long_word *)from : *(const word *)from;
 }
 
-AS_IT_IS static void put(char *to, uint64_t value, int wide)
+UNCHECKED static void put(char *to, uint64_t value, int wide)
 {
 	if (wide)
 		*(long_word *)to = value;
@@ -119,7 +119,7 @@ static int jump(const uint8_t *at, int opcode, greg_t *r)
 	if (opcode == 0xEB || opcode >> 4 == 7)
 		bytes = 1;
 	if (opcode != 0xEB && opcode != 0xE9)
-		taken = holds(opcode & 15, r[REG_EFL]);
+		taken = condition_holds(opcode & 15, r[REG_EFL]);
 	r[REG_RIP] = (greg_t)(at + bytes) + (taken ? immediate(at, bytes) : 0);
 	return 1;
 }
@@ -168,7 +168,7 @@ static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r
 	return 1;
 }
 
-static int on_rax(const uint8_t *at, int rex, int what, greg_t *r)
+static int operation_on_rax(const uint8_t *at, int rex, int what, greg_t *r)
 {
 	uint64_t value = r[REG_RAX], other = immediate(at, 4);
 	value = rex & 8 ? operate_64(what, value, other, r) : operate_32(what, value, other, r);
@@ -179,24 +179,24 @@ static int on_rax(const uint8_t *at, int rex, int what, greg_t *r)
 }
 
 // A move between registers under a condition. Without it, too, the upper half of a 32-bit register becomes zero.
-static int move_if(const uint8_t *at, int rex, greg_t *r)
+static int conditional_move(const uint8_t *at, int rex, greg_t *r)
 {
 	if (at[1] >> 6 != 3)
 		return 0;
 	greg_t *to = grpo_register(r, (at[1] >> 3 & 7) | (rex << 1 & 8));
-	uint64_t value = holds(*at & 15, r[REG_EFL]) ? *grpo_register(r, (at[1] & 7) | (rex << 3 & 8)) : *to;
+	uint64_t value = condition_holds(*at & 15, r[REG_EFL]) ? *grpo_register(r, (at[1] & 7) | (rex << 3 & 8)) : *to;
 	*to = rex & 8 ? value : (uint32_t)value;
 	r[REG_RIP] = (greg_t)(at + 2);
 	return 1;
 }
 
 // Opcodes of two bytes: jumps, moves under a condition, no-ops and prefetches.
-static int second(const uint8_t *at, int rex, greg_t *r)
+static int two_byte_opcode(const uint8_t *at, int rex, greg_t *r)
 {
 	if (*at >> 4 == 8)
 		return jump(at + 1, *at, r);
 	if (*at >> 4 == 4)
-		return move_if(at, rex, r);
+		return conditional_move(at, rex, r);
 	if (*at != 0x18 && *at != 0x1F)
 		return 0;
 	instruction i = {.rm = at[1] & 7};
@@ -212,16 +212,16 @@ int grpo_execute_between(greg_t *r)
 	const uint8_t *at = (const uint8_t *)r[REG_RIP];
 	int rex = 0;
 	if (at[0] == 0x66 && at[1] == 0x0F && at[2] == 0x1F)
-		return second(at + 2, 0, r);
+		return two_byte_opcode(at + 2, 0, r);
 	if (*at >> 4 == 4)
 		rex = *at++;
-	int opcode = *at++, of_group = *at >> 3 & 7;
+	int opcode = *at++, group_opcode = *at >> 3 & 7;
 	if (opcode >> 4 == 7 || opcode == 0xEB || opcode == 0xE9)
 		return jump(at, opcode, r);
 	if (opcode < 0x40 && ((opcode & 7) == 1 || (opcode & 7) == 3) && opcode >> 3 != 2 && opcode >> 3 != 3)
 		return operation(at, rex, opcode, opcode >> 3, r);
 	if (opcode < 0x40 && (opcode & 7) == 5 && opcode >> 3 != 2 && opcode >> 3 != 3) // rax and an immediate
-		return on_rax(at, rex, opcode >> 3, r);
+		return operation_on_rax(at, rex, opcode >> 3, r);
 	if (opcode >> 3 == 0xB8 >> 3 && !(rex & 8)) {
 		*grpo_register(r, (opcode & 7) | (rex << 3 & 8)) = (uint32_t)immediate(at, 4);
 		r[REG_RIP] = (greg_t)(at + 4);
@@ -229,20 +229,20 @@ int grpo_execute_between(greg_t *r)
 	}
 	switch (opcode) {
 	case 0x0F:
-		return second(at, rex, r);
+		return two_byte_opcode(at, rex, r);
 	case 0x81:
 	case 0x83:
-		return of_group != 2 && of_group != 3 && operation(at, rex, opcode, of_group, r);
+		return group_opcode != 2 && group_opcode != 3 && operation(at, rex, opcode, group_opcode, r);
 	case 0x85:
 		return operation(at, rex, opcode, TEST, r);
 	case 0xC1:
-		return of_group == 4 && shift(at, rex, r);
+		return group_opcode == 4 && shift(at, rex, r);
 	case 0x89:
 	case 0x8B:
 	case 0x8D:
 		return operation(at, rex, opcode, MOVE, r);
 	case 0xC7:
-		return of_group == 0 && operation(at, rex, opcode, MOVE, r);
+		return group_opcode == 0 && operation(at, rex, opcode, MOVE, r);
 	}
 	return 0;
 }

@@ -21,7 +21,7 @@ func Use() error {
 	return nil
 }
 
-// Executed is how many instructions were emulated, and how many threads hold tiles now.
+// Executed returns how many instructions were emulated, and how many threads have configured tiles now.
 func Executed() (instructions, holders int) {
 	return int(C.grpo_stand_in_executed()), int(C.grpo_stand_in_holders())
 }
@@ -52,5 +52,5 @@ func TryBetween(unit bool, a, b int64, memory [2]int64) (after [2 + 2*Operations
 	return after
 }
 
-// Mistake makes the mistake of that number in try.c, which ends the process.
+// Mistake uses the unit wrongly, in the way of that number in try.c, which ends the process.
 func Mistake(which int) { C.grpo_try_mistake(C.int(which)) }

@@ -23,11 +23,11 @@ static __thread struct {
 	uint8_t tile[TILES][ROWS][ROW_BYTES];
 } unit;
 
-static int wanted;
-static int64_t executed, holders, signals;
-static struct sigaction before;
+static int installed;
+static int64_t executed, tile_holders, signals;
+static struct sigaction previous;
 
-static void refuse(const char *why)
+static void fail(const char *why)
 {
 	const char *words[] = {"tile unit: ", why, "\n"};
 	for (int i = 0; i < 3; i++)
@@ -97,16 +97,16 @@ static void configure(const void *from)
 	shapes s;
 	memcpy(&s, from, sizeof s);
 	if (s.palette != 1 || s.start_row)
-		refuse("ldtilecfg: a palette that there is not, or a start in the middle");
+		fail("ldtilecfg: a palette that there is not, or a start in the middle");
 	for (int i = 0; i < 14; i++)
 		if (s.reserved[i])
-			refuse("ldtilecfg: reserved bytes that are not zero");
+			fail("ldtilecfg: reserved bytes that are not zero");
 	for (int i = 0; i < 16; i++) {
 		if (s.rows[i] > ROWS || s.row_bytes[i] > ROW_BYTES || !s.rows[i] != !s.row_bytes[i] || (i >= TILES && s.rows[i]))
-			refuse("ldtilecfg: a tile of a shape that there is not");
+			fail("ldtilecfg: a tile of a shape that there is not");
 	}
 	if (!unit.s.palette)
-		__atomic_add_fetch(&holders, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&tile_holders, 1, __ATOMIC_RELAXED);
 	unit.s = s;
 	memset(unit.tile, 0, sizeof unit.tile);
 }
@@ -114,16 +114,16 @@ static void configure(const void *from)
 static void release(void)
 {
 	if (unit.s.palette)
-		__atomic_sub_fetch(&holders, 1, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&tile_holders, 1, __ATOMIC_RELAXED);
 	unit.s.palette = 0;
 }
 
 static void check_tile(int t)
 {
 	if (!unit.s.palette)
-		refuse("an instruction without ldtilecfg before it");
+		fail("an instruction without ldtilecfg before it");
 	if (t >= TILES || !unit.s.rows[t])
-		refuse("a tile that ldtilecfg did not make");
+		fail("a tile that ldtilecfg did not make");
 }
 
 static void zero(int t)
@@ -154,7 +154,7 @@ static inline float widened(uint16_t x)
 	return f;
 }
 
-// Subnormal numbers count as zero, whatever the mode is: a signal handler has its own.
+// The unit treats subnormal numbers as zeros in every mode, so MXCSR is set for that here; a signal handler has its own.
 __attribute__((target("avx2,fma"))) static void add_products(int c, int a, int b)
 {
 	enum { COLUMNS = ROW_BYTES / 4, FLUSH = 1 << 15 | 1 << 6 };
@@ -168,10 +168,10 @@ __attribute__((target("avx2,fma"))) static void add_products(int c, int a, int b
 		memcpy(left, unit.tile[a][i], sizeof left);
 		for (int k = 0; k < unit.s.row_bytes[a] / 4; k++) {
 			memcpy(right, unit.tile[b][k], sizeof right);
-			float first = widened(left[2 * k]), second = widened(left[2 * k + 1]);
+			float first = widened(left[2 * k]), two_byte_opcode = widened(left[2 * k + 1]);
 			for (int j = 0; j < COLUMNS; j++) {
 				even[j] = __builtin_fmaf(first, widened(right[2 * j]), even[j]);
-				odd[j] = __builtin_fmaf(second, widened(right[2 * j + 1]), odd[j]);
+				odd[j] = __builtin_fmaf(two_byte_opcode, widened(right[2 * j + 1]), odd[j]);
 			}
 		}
 		memcpy(sums, unit.tile[c][i], sizeof sums);
@@ -188,11 +188,11 @@ static void add(int c, int a, int b)
 	check_tile(a);
 	check_tile(b);
 	if (a == b || a == c || b == c)
-		refuse("tdpbf16ps: one tile in two places");
+		fail("tdpbf16ps: one tile in two places");
 	const shapes *s = &unit.s;
 	if (s->row_bytes[a] % 4 || s->row_bytes[b] % 4 || s->rows[c] != s->rows[a] || s->row_bytes[c] != s->row_bytes[b] ||
 	    s->row_bytes[a] / 4 != s->rows[b])
-		refuse("tdpbf16ps: shapes that do not fit each other");
+		fail("tdpbf16ps: shapes that do not fit each other");
 	add_products(c, a, b);
 }
 
@@ -225,20 +225,20 @@ static int execute(const instruction *i)
 	return 0;
 }
 
-// A signal costs a thousand times more than most of these instructions. So the handler also emulates the instructions of the unit that
-// follow, and the few others that a loop has between them.
+// A signal costs a thousand times more than most of these instructions. So the handler goes on with the following instructions, as long as
+// they are of the unit, or simple ones that a loop has between them.
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
-	enum { BETWEEN = 150 };
+	enum { MAX_BETWEEN = 150 };
 	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
 	int64_t done = 0;
-	for (int others = 0; others < BETWEEN;) {
+	for (int in_between = 0; in_between < MAX_BETWEEN;) {
 		instruction i;
 		if (decode(r, &i) && execute(&i)) {
 			r[REG_RIP] += i.length;
-			done++, others = 0;
+			done++, in_between = 0;
 		} else if (done && grpo_execute_between(r)) {
-			others++;
+			in_between++;
 		} else {
 			break;
 		}
@@ -247,7 +247,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	if (done)
 		__atomic_add_fetch(&executed, done, __ATOMIC_RELAXED);
 	else
-		before.sa_sigaction(signal, info, context);
+		previous.sa_sigaction(signal, info, context);
 }
 
 int grpo_use_stand_in(void)
@@ -256,20 +256,20 @@ int grpo_use_stand_in(void)
 	unsigned a, b, c, d;
 	if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2"))
 		return 0;
-	// Kernels for the unit round to bf16 by an instruction that every processor with the unit has, but not every one with AVX-512.
+	// Kernels for the unit round to bf16 by an instruction that all processors with the unit have, but not all with AVX-512.
 	if (__builtin_cpu_supports("avx512f") && !__builtin_cpu_supports("avx512bf16"))
 		return 0;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_TILE))
 		return 0;
 	struct sigaction act = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	sigfillset(&act.sa_mask);
-	wanted = !sigaction(SIGILL, &act, &before);
-	return wanted;
+	installed = !sigaction(SIGILL, &act, &previous);
+	return installed;
 }
 
 // kernels/cpu calls this if it is linked: see tile_unit.c.
-int grpo_tile_stand_in(void) { return wanted; }
+int grpo_tile_stand_in(void) { return installed; }
 
 int64_t grpo_stand_in_executed(void) { return __atomic_load_n(&executed, __ATOMIC_RELAXED); }
-int64_t grpo_stand_in_holders(void) { return __atomic_load_n(&holders, __ATOMIC_RELAXED); }
+int64_t grpo_stand_in_holders(void) { return __atomic_load_n(&tile_holders, __ATOMIC_RELAXED); }
 int64_t grpo_stand_in_signals(void) { return __atomic_load_n(&signals, __ATOMIC_RELAXED); }

@@ -14,11 +14,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// family is a tree of spans in preorder: where they begin, and the parent that each continues.
-type family struct{ starts, parents []int32 }
+// spanTree is a tree of spans in preorder: where each begins, and the parent that it continues.
+type spanTree struct{ starts, parents []int32 }
 
-// drawn is a tree of up to n spans.
-func drawn(r *rand.Rand, n int) (f family) {
+// randomTree is a tree of up to n spans.
+func randomTree(r *rand.Rand, n int) (f spanTree) {
 	f.starts = []int32{0}
 	path := []int32{-1}
 	for i := range 1 + r.IntN(n) {
@@ -32,10 +32,10 @@ func drawn(r *rand.Rand, n int) (f family) {
 	return f
 }
 
-func (f family) rows() int { return int(f.starts[len(f.starts)-1]) }
+func (f spanTree) rows() int { return int(f.starts[len(f.starts)-1]) }
 
-// beside appends another tree.
-func (f family) beside(g family) (both family) {
+// concat appends another tree.
+func (f spanTree) concat(g spanTree) (both spanTree) {
 	spans, rows := int32(len(f.parents)), f.starts[len(f.parents)]
 	both.starts, both.parents = append(both.starts, f.starts[:spans]...), append(both.parents, f.parents...)
 	for i, parent := range g.parents {
@@ -48,18 +48,18 @@ func (f family) beside(g family) (both family) {
 	return both
 }
 
-// gradients computes those of attention over a family, from its own output.
-func (o operands) gradients(a attention, qkv, dout []float32, f family, h kernels.Attn, kv kernels.DType) []float32 {
+// gradients computes the gradients of attention over a tree, including the forward pass that they need.
+func (o operands) gradients(a attention, qkv, dout []float32, f spanTree, h kernels.Attn, kv kernels.DType) []float32 {
 	T := f.rows()
 	s := kernels.Spans{Starts: o.i32(f.starts...), Parents: o.i32(f.parents...), N: len(f.parents)}
-	out, lse, dqkv, in := o.blank(T*h.OutWidth()), o.blank(T*h.Q), o.blank(T*h.Width()), o.of(qkv...)
+	out, lse, dqkv, in := o.zeroed(T*h.OutWidth()), o.zeroed(T*h.Q), o.zeroed(T*h.Width()), o.of(qkv...)
 	a.Attention(out, lse, in, s, h, kv, T)
 	a.AttentionGrad(dqkv, o.of(dout...), in, out, lse, s, h, kv, T)
 	return numbers(o.t, a, dqkv)
 }
 
-// distance is the distance of two gradients, relative to the norm of the first.
-func distance(want, got []float32) float64 {
+// relativeDistance is the norm of the difference of two gradients, relative to the norm of the first.
+func relativeDistance(want, got []float32) float64 {
 	var off, norm float64
 	for i, w := range want {
 		off += math.Pow(float64(w)-float64(got[i]), 2)
@@ -84,14 +84,14 @@ func TestAttentionGradients(t *testing.T) {
 		if r.IntN(3) == 0 {
 			h.Scale, h.Cap, h.Window = 0.3, float32(r.IntN(3)), r.IntN(40)
 		}
-		f := drawn(r, 5)
-		before, after := drawn(r, 3), drawn(r, 2)
-		all := before.beside(f).beside(after)
+		f := randomTree(r, 5)
+		before, after := randomTree(r, 3), randomTree(r, 2)
+		all := before.concat(f).concat(after)
 		qkv, dout := normals(r, all.rows()*h.Width(), 1), normals(r, all.rows()*h.OutWidth(), 1)
 		what := fmt.Sprintf("case %d: %+v %v, %+v", n, h, kv, all)
 		got := operands{t, card, r.IntN(4)}.gradients(card, qkv, dout, all, h, kv)
 		want := operands{t, oracle, 0}.gradients(oracle, qkv, dout, all, h, kv)
-		off := distance(want, got)
+		off := relativeDistance(want, got)
 		worst[kv] = max(worst[kv], off)
 		require.Less(t, off, map[kernels.DType]float64{kernels.F32: 1e-6, kernels.BF16: 1e-2}[kv], what)
 

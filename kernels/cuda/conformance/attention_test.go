@@ -34,13 +34,13 @@ func (o operands) i32(x ...int32) kernels.Buffer {
 	return b
 }
 
-// blank is room for an output.
-func (o operands) blank(n int) kernels.Buffer { return o.of(make([]float32, n)...) }
+// zeroed is a buffer of zeros for an output.
+func (o operands) zeroed(n int) kernels.Buffer { return o.of(make([]float32, n)...) }
 
-// packedRows is attention over packed sequences that begin at starts: out, then lse.
+// packedRows computes attention over packed sequences, whose boundaries are starts.
 func (o operands) packedRows(a attention, qkv []float32, starts []int32, h kernels.Attn, kv kernels.DType) (out, lse []float32) {
 	T := int(starts[len(starts)-1])
-	outs, lses := o.blank(T*h.OutWidth()), o.blank(T*h.Q)
+	outs, lses := o.zeroed(T*h.OutWidth()), o.zeroed(T*h.Q)
 	a.Attention(outs, lses, o.of(qkv...), kernels.Spans{Starts: o.i32(starts...), N: len(starts) - 1}, h, kv, T)
 	return numbers(o.t, a, outs), numbers(o.t, a, lses)
 }
@@ -55,11 +55,11 @@ type paging struct {
 }
 
 func newPaging(o operands, a attention, r *rand.Rand, h kernels.Attn, kv kernels.DType, sequences, longest int) *paging {
-	each := (longest + a.CacheBlock() - 1) / a.CacheBlock()
-	c, err := a.NewCache(h.Heads, kv, 2, sequences*each)
+	blocksPerSequence := (longest + a.CacheBlock() - 1) / a.CacheBlock()
+	c, err := a.NewCache(h.Heads, kv, 2, sequences*blocksPerSequence)
 	require.NoError(o.t, err)
 	p := &paging{o, a, c, h, make([][]int32, sequences)}
-	for i, block := range r.Perm(sequences * each) {
+	for i, block := range r.Perm(sequences * blocksPerSequence) {
 		p.tables[i%sequences] = append(p.tables[i%sequences], int32(block))
 	}
 	return p
@@ -84,14 +84,14 @@ func (p *paging) rows(runs ...run) []float32 {
 		starts = append(starts, int32(len(positions)))
 	}
 	T := len(positions)
-	out := p.blank(T * p.h.OutWidth())
+	out := p.zeroed(T * p.h.OutWidth())
 	p.PagedAttention(out, p.of(qkv...), p.cache, 1, kernels.Paged{Starts: p.i32(starts...), Positions: p.i32(positions...),
 		Tables: p.i32(tables...), N: len(runs), Stride: len(p.tables[0])}, p.h, T)
 	return numbers(p.t, p.attention, out)
 }
 
-// Sequences of several parts: they agree with the oracle, and have the same bits in one piece, through the cache, and for a last row
-// whose parts are computed in parallel.
+// Sequences so long that attention is computed in several parts agree with the oracle, and have the same bits packed, over the cache, and
+// for a last row whose parts are computed in parallel.
 func TestLongAttention(t *testing.T) {
 	card, oracle := opened(t)(), kerneltest.NewReference()
 	defer func() { require.NoError(t, card.Close()) }()
@@ -106,23 +106,23 @@ func TestLongAttention(t *testing.T) {
 		want, wantLSE := operands{t, oracle, 0}.packedRows(oracle, qkv, []int32{0, T}, h, kv)
 		out, lse := o.packedRows(card, qkv, []int32{0, T}, h, kv)
 		t.Logf("%v keys and values, %d positions: a row is off by %.1e at most, its log of the sum of weights by %.1e", kv, T,
-			farthest(want, out), farthest(wantLSE, lse))
+			largestError(want, out), largestError(wantLSE, lse))
 		within := map[kernels.DType]float64{kernels.F32: 5e-6, kernels.BF16: 1e-2}[kv]
-		require.Less(t, farthest(want, out), within)
-		require.Less(t, farthest(wantLSE, lse), within)
+		require.Less(t, largestError(want, out), within)
+		require.Less(t, largestError(wantLSE, lse), within)
 
 		p := newPaging(o, card, r, h, kv, 2, T)
 		last := (T - 1) * h.Width()
 		require.Equal(t, out[:(T-1)*h.OutWidth()], p.rows(run{1, 0, qkv[:last]}), "rows in a cache have the bits of packed ones")
 		alone := normals(r, h.Width(), 1)
-		of1, _ := o.packedRows(card, alone, []int32{0, 1}, h, kv)
+		first, _ := o.packedRows(card, alone, []int32{0, 1}, h, kv)
 		got := p.rows(run{0, 0, alone}, run{1, T - 1, qkv[last:]})
-		require.Equal(t, of1, got[:h.OutWidth()], "a row at the start, beside a late one")
+		require.Equal(t, first, got[:h.OutWidth()], "a row at the start, beside a late one")
 		require.Equal(t, out[(T-1)*h.OutWidth():], got[h.OutWidth():], "a row whose parts are computed in parallel")
 	}
 }
 
-func farthest(want, got []float32) (worst float64) {
+func largestError(want, got []float32) (worst float64) {
 	for i := range want {
 		off := math.Abs(float64(want[i]) - float64(got[i]))
 		if !(off <= worst) { // NaN fails, too
@@ -160,19 +160,19 @@ func TestAttentionRowsAlone(t *testing.T) {
 		row := r.IntN(length)
 		out, lse := o.packedRows(card, qkv, starts, h, kv)
 		of := out[(first+row)*h.OutWidth() : (first+row+1)*h.OutWidth()]
-		mine := qkv[first*h.Width() : (first+length)*h.Width()]
+		own := qkv[first*h.Width() : (first+length)*h.Width()]
 		what := fmt.Sprintf("case %d: %+v %v, row %d of %d, %d rows before", n, h, kv, row, length, first)
 
 		o.shift = r.IntN(4)
-		alone, aloneLSE := o.packedRows(card, mine[:(row+1)*h.Width()], []int32{0, int32(row + 1)}, h, kv)
+		alone, aloneLSE := o.packedRows(card, own[:(row+1)*h.Width()], []int32{0, int32(row + 1)}, h, kv)
 		require.Equal(t, of, alone[row*h.OutWidth():], what)
 		require.Equal(t, lse[(first+row)*h.Q:(first+row+1)*h.Q], aloneLSE[row*h.Q:], what)
 
 		p := newPaging(o, card, r, h, kv, 2, length)
 		if row > 0 {
-			p.rows(run{0, 0, mine[:row*h.Width()]})
+			p.rows(run{0, 0, own[:row*h.Width()]})
 		}
-		got := p.rows(run{1, 0, mine[:(1+r.IntN(length))*h.Width()]}, run{0, row, mine[row*h.Width():]})
+		got := p.rows(run{1, 0, own[:(1+r.IntN(length))*h.Width()]}, run{0, row, own[row*h.Width():]})
 		require.Equal(t, of, got[len(got)-(length-row)*h.OutWidth():][:h.OutWidth()], what)
 	}
 }

@@ -46,19 +46,19 @@ func onTheEmulatedDevice(m *testing.M) int {
 	return m.Run()
 }
 
-// opened is a backend on the emulated device. At the end of the test nothing may be allocated there, and the device must have found
-// nothing.
+// opened returns a function that makes backends on the emulated device. The end of the test requires that all its memory has been freed,
+// and that the device has reported no mistake.
 func opened(t *testing.T) func() *cuda.Backend {
 	t.Helper()
 	d, err := driver.Open(0, driver.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())
-		told, err := os.ReadFile(findings)
+		reports, err := os.ReadFile(findings)
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		require.Empty(t, string(told), "the device found something")
+		require.Empty(t, string(reports), "the device found something")
 	})
 	return func() *cuda.Backend {
 		b, err := cuda.NewBackend(d)

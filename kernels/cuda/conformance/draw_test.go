@@ -15,47 +15,47 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// wish is how a row is drawn.
-type wish struct {
+// drawParams are the sampling parameters of a row, and its random number.
+type drawParams struct {
 	invTemp, topP, minP float32
 	topK                int32
 	uniform             float64
 }
 
-// draw draws a token for each wish, from the same row of h or from its own.
-func (l lot) draw(w kernels.Matrix, h []float32, wishes []wish) (tokens []int32, logps []float32) {
-	n := len(wishes)
+// draw draws a token with each of the parameters, all from the same row of h or each from its own.
+func (tb testBackend) draw(w kernels.Matrix, h []float32, params []drawParams) (tokens []int32, logps []float32) {
+	n := len(params)
 	if len(h) == w.Cols() {
 		h = slices.Repeat(h, n)
 	}
 	var invTemp, topP, minP []float32
 	var topK []int32
 	var uniform []float64
-	for _, d := range wishes {
+	for _, d := range params {
 		invTemp, topP, minP = append(invTemp, d.invTemp), append(topP, d.topP), append(minP, d.minP)
 		topK, uniform = append(topK, d.topK), append(uniform, d.uniform)
 	}
-	out := kernels.DrawOut{Token: l.of(slices.Repeat([]int32{-9}, n)), LogP: l.of(make([]float32, n))}
-	l.Draw(out, l.of(h), w, kernels.DrawIn{InvTemp: l.of(invTemp), Uniform: l.of(uniform), TopK: l.of(topK), TopP: l.of(topP),
-		MinP: l.of(minP)}, n)
+	out := kernels.DrawOut{Token: tb.of(slices.Repeat([]int32{-9}, n)), LogP: tb.of(make([]float32, n))}
+	tb.Draw(out, tb.of(h), w, kernels.DrawIn{InvTemp: tb.of(invTemp), Uniform: tb.of(uniform), TopK: tb.of(topK), TopP: tb.of(topP),
+		MinP: tb.of(minP)}, n)
 	tokens = make([]int32, n)
-	require.NoError(l.t, l.Download(tokens, out.Token))
-	return tokens, numbers(l.t, l, out.LogP)
+	require.NoError(tb.t, tb.Download(tokens, out.Token))
+	return tokens, numbers(tb.t, tb, out.LogP)
 }
 
-// spread are n uniforms over [0, 1), none of them on a boundary between tokens.
-func spread(d wish, n int) (wishes []wish) {
+// spread is n times d, with uniforms spread over [0, 1), none of them on a boundary between tokens.
+func spread(d drawParams, n int) (params []drawParams) {
 	for i := range n {
 		d.uniform = (float64(i) + 0.37) / float64(n)
-		wishes = append(wishes, d)
+		params = append(params, d)
 	}
-	return wishes
+	return params
 }
 
-// Truncations among tokens of equal likelihood, so that a cut falls among them, over several chunks: the tokens are the oracle's, which
-// keeps the smaller ids; and with chunks of different mass. With H = 1 logits are exact.
+// If top-k or top-p cuts among equally likely tokens of several chunks, those with the smaller ids are kept, as by the oracle. The second
+// distribution has chunks of different mass. With H = 1 logits are exact.
 func TestDrawsAmongEquals(t *testing.T) {
-	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
+	card, reference := testBackend{opened(t)(), t}, testBackend{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	const V = 9000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -66,18 +66,18 @@ func TestDrawsAmongEquals(t *testing.T) {
 	}
 	equals[17], equals[8999], equals[4096] = 4.5, 4.5, 4.5
 	distinct[5000], distinct[5256], distinct[8999] = 5, 5, 5
-	var wishes []wish
-	for _, d := range []wish{
+	var params []drawParams
+	for _, d := range []drawParams{
 		{1, 1, 0, 0, 0}, {0, 1, 0, 7, 0}, {1, 1, 0, 2, 0}, {1, 1, 0, 3, 0}, {1, 1, 0, 500, 0}, {0.7, 1, 0, 8999, 0}, {1, 0.02, 0, 0, 0},
 		{1, 0.6, 0, 0, 0}, {1.3, 0.999, 0, 0, 0}, {1, 0.5, 0, 700, 0}, {1, 0, 0, 700, 0}, {1, 1, 0.3, 0, 0}, {1, 0.3, 0.02, 600, 0},
 		{1, 0.99999, 0, 500, 0}, {1, 1, 0, V, 0}, {1, 2, 0, -1, 0},
 	} {
-		wishes = append(wishes, spread(d, 11)...)
+		params = append(params, spread(d, 11)...)
 	}
 	for _, logits := range [][]float32{equals, distinct} {
-		want, wantLogps := reference.draw(reference.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
-		got, logps := card.draw(card.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
-		for i, d := range wishes {
+		want, wantLogps := reference.draw(reference.matrix(kernels.F32, V, 1, logits), []float32{1}, params)
+		got, logps := card.draw(card.matrix(kernels.F32, V, 1, logits), []float32{1}, params)
+		for i, d := range params {
 			require.Equal(t, want[i], got[i], "%+v", d)
 			require.InDelta(t, wantLogps[i], logps[i], 2e-6, "%+v", d)
 		}
@@ -86,32 +86,32 @@ func TestDrawsAmongEquals(t *testing.T) {
 
 // A row's draw does not depend on the other rows, and without truncation a token has the log-probability of LogProb, to the bit.
 func TestDrawnRowsAlone(t *testing.T) {
-	card := lot{opened(t)(), t}
+	card := testBackend{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(7, 8))
 	for i, s := range []struct{ n, V, H int }{{140, 70, 9}, {9, 9001, 33}, {33, 1, 5}, {20, 4096, 8}, {30, 4097, 8}} {
 		w := card.matrix(weightTypes[i%3], s.V, s.H, normals(r, s.V*s.H, 2/math.Sqrt(float64(s.H))))
-		h, wishes := normals(r, s.n*s.H, 1), make([]wish, s.n)
-		for i := range wishes {
-			wishes[i] = wish{invTemp: []float32{1, 1.3, 0.6, 0}[r.IntN(4)], topP: 1, uniform: r.Float64()}
-			if d := &wishes[i]; i%3 == 0 {
+		h, params := normals(r, s.n*s.H, 1), make([]drawParams, s.n)
+		for i := range params {
+			params[i] = drawParams{invTemp: []float32{1, 1.3, 0.6, 0}[r.IntN(4)], topP: 1, uniform: r.Float64()}
+			if d := &params[i]; i%3 == 0 {
 				d.topK, d.topP, d.minP = int32(r.IntN(s.V)), r.Float32(), []float32{0, 0.02}[r.IntN(2)]
 			}
 		}
-		tokens, logps := card.draw(w, h, wishes)
+		tokens, logps := card.draw(w, h, params)
 		for row := range s.n {
 			if s.V > 100 && row%4 != 0 {
 				continue // to save time
 			}
-			what := fmt.Sprintf("row %d of %d, %d × %d, %+v", row, s.n, s.V, s.H, wishes[row])
+			what := fmt.Sprintf("row %d of %d, %d × %d, %+v", row, s.n, s.V, s.H, params[row])
 			x := h[row*s.H : (row+1)*s.H]
-			token, logp := card.draw(w, x, wishes[row:row+1])
+			token, logp := card.draw(w, x, params[row:row+1])
 			require.Equal(t, tokens[row:row+1], token, what)
 			require.Equal(t, logps[row:row+1], logp, what)
 			if row%3 == 0 {
 				continue
 			}
-			temperature := wishes[row].invTemp
+			temperature := params[row].invTemp
 			if temperature == 0 {
 				temperature = 1
 			}
@@ -122,31 +122,31 @@ func TestDrawnRowsAlone(t *testing.T) {
 
 // Uniforms at both ends, tokens of no mass, and NaN logits.
 func TestDrawsAtTheEdges(t *testing.T) {
-	card := lot{opened(t)(), t}
+	card := testBackend{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	const first, last = 0, 1 - 0x1p-53
 	for what, c := range map[string]struct {
 		logits []float32
-		wish
+		drawParams
 		token int32 // any token if a logit is NaN
 		logp  float32
 	}{
-		"the only token":               {[]float32{3}, wish{1, 1, 0, 0, last}, 0, 0},
-		"excluded tokens, first":       {[]float32{-inf, -inf, 2, 2, -inf}, wish{1, 1, 0, 0, first}, 2, -0.6931472},
-		"excluded tokens, last":        {[]float32{-inf, -inf, 2, 2, -inf}, wish{1, 1, 0, 0, last}, 3, -0.6931472},
-		"tokens of no mass, first":     {[]float32{-500, 2, 2, -500}, wish{1, 0.9, 0, 3, first}, 1, -0.6931472},
-		"tokens of no mass, last":      {[]float32{-500, 2, 2, -500}, wish{1, 1, 0.5, 3, last}, 2, -0.6931472},
-		"the first of equals":          {[]float32{1, 5, 5, 5}, wish{0, 1, 0, 0, last}, 1, -1.104699},
-		"one of equals":                {[]float32{1, 5, 5, 5}, wish{1, 0.01, 0, 0, last}, 1, 0},
-		"min-p of 1 keeps equals":      {[]float32{1, 5, 5, 5}, wish{1, 1, 1, 0, last}, 3, -1.0986123},
-		"zeros of both signs are one":  {[]float32{-1, float32(math.Copysign(0, -1)), 0}, wish{0.5, 1, 0, 1, last}, 1, 0},
-		"a logit that is no number":    {[]float32{1, nan, 2}, wish{1, 1, 0, 0, 0.5}, 0, nan},
-		"no number, and the likeliest": {[]float32{1, nan, 2}, wish{0, 1, 0, 0, 0.5}, 2, nan},
-		"no number, and truncations":   {[]float32{1, nan, 2}, wish{1, 0.9, 0.1, 2, 0.5}, 0, nan},
-		"no numbers":                   {[]float32{nan, nan}, wish{0, 0.9, 0.1, 2, 0.5}, 0, nan},
+		"the only token":               {[]float32{3}, drawParams{1, 1, 0, 0, last}, 0, 0},
+		"excluded tokens, first":       {[]float32{-inf, -inf, 2, 2, -inf}, drawParams{1, 1, 0, 0, first}, 2, -0.6931472},
+		"excluded tokens, last":        {[]float32{-inf, -inf, 2, 2, -inf}, drawParams{1, 1, 0, 0, last}, 3, -0.6931472},
+		"tokens of no mass, first":     {[]float32{-500, 2, 2, -500}, drawParams{1, 0.9, 0, 3, first}, 1, -0.6931472},
+		"tokens of no mass, last":      {[]float32{-500, 2, 2, -500}, drawParams{1, 1, 0.5, 3, last}, 2, -0.6931472},
+		"the first of equals":          {[]float32{1, 5, 5, 5}, drawParams{0, 1, 0, 0, last}, 1, -1.104699},
+		"one of equals":                {[]float32{1, 5, 5, 5}, drawParams{1, 0.01, 0, 0, last}, 1, 0},
+		"min-p of 1 keeps equals":      {[]float32{1, 5, 5, 5}, drawParams{1, 1, 1, 0, last}, 3, -1.0986123},
+		"zeros of both signs are one":  {[]float32{-1, float32(math.Copysign(0, -1)), 0}, drawParams{0.5, 1, 0, 1, last}, 1, 0},
+		"a logit that is no number":    {[]float32{1, nan, 2}, drawParams{1, 1, 0, 0, 0.5}, 0, nan},
+		"no number, and the likeliest": {[]float32{1, nan, 2}, drawParams{0, 1, 0, 0, 0.5}, 2, nan},
+		"no number, and truncations":   {[]float32{1, nan, 2}, drawParams{1, 0.9, 0.1, 2, 0.5}, 0, nan},
+		"no numbers":                   {[]float32{nan, nan}, drawParams{0, 0.9, 0.1, 2, 0.5}, 0, nan},
 	} {
-		tokens, logps := card.draw(card.matrix(kernels.F32, len(c.logits), 1, c.logits), []float32{1}, []wish{c.wish})
+		tokens, logps := card.draw(card.matrix(kernels.F32, len(c.logits), 1, c.logits), []float32{1}, []drawParams{c.drawParams})
 		if c.logp != c.logp {
 			require.True(t, logps[0] != logps[0], "%s: log-probability %v", what, logps[0])
 			require.True(t, tokens[0] >= 0 && int(tokens[0]) < len(c.logits), "%s: token %d", what, tokens[0])
@@ -159,7 +159,7 @@ func TestDrawsAtTheEdges(t *testing.T) {
 
 // If a logit is NaN, the most likely tokens are still in the vocabulary; a token outside of it has no log-probability.
 func TestScoredDrawsAtTheEdges(t *testing.T) {
-	card := lot{opened(t)(), t}
+	card := testBackend{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	nan := float32(math.NaN())
 	for _, logits := range [][]float32{{1, nan, 2, 0}, {nan, nan, nan, nan}, slices.Repeat([]float32{nan}, 300), {1, 3, 2, 0}} {

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// lot is a backend, and where operands are placed in its memory.
-type lot struct {
+// testBackend is a backend with helpers that upload operands and fail the test.
+type testBackend struct {
 	kernels.Backend
 	t *testing.T
 }
 
-func (l lot) of(x any) kernels.Buffer {
+func (tb testBackend) of(x any) kernels.Buffer {
 	types := map[string]kernels.DType{"[]float32": kernels.F32, "[]float64": kernels.F64, "[]int32": kernels.I32}
 	n := 0
 	switch x := x.(type) {
@@ -33,15 +33,15 @@ func (l lot) of(x any) kernels.Buffer {
 	case []int32:
 		n = len(x)
 	}
-	b, err := l.Alloc(types[fmt.Sprintf("%T", x)], n)
-	require.NoError(l.t, err)
-	l.Upload(b, x)
+	b, err := tb.Alloc(types[fmt.Sprintf("%T", x)], n)
+	require.NoError(tb.t, err)
+	tb.Upload(b, x)
 	return b
 }
 
-func (l lot) matrix(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
-	w, err := l.NewMatrix(t, rows, cols)
-	require.NoError(l.t, err)
+func (tb testBackend) matrix(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
+	w, err := tb.NewMatrix(t, rows, cols)
+	require.NoError(tb.t, err)
 	encoding, bytes := kernels.EncodedF32, []byte{}
 	for _, x := range x {
 		if t == kernels.F32 {
@@ -50,7 +50,7 @@ func (l lot) matrix(t kernels.DType, rows, cols int, x []float32) kernels.Matrix
 			encoding, bytes = kernels.EncodedBF16, binary.LittleEndian.AppendUint16(bytes, uint16(math.Float32bits(x)>>16))
 		}
 	}
-	l.Load(w, 0, kernels.HostRows{Encoding: encoding, Bytes: bytes})
+	tb.Load(w, 0, kernels.HostRows{Encoding: encoding, Bytes: bytes})
 	return w
 }
 
@@ -66,33 +66,33 @@ func normals(r *rand.Rand, n int, size float64) []float32 {
 // scored are the results of LogProb and its gradients, by name.
 type scored map[string][]float32
 
-// score runs all operations of the head over rows; with without, no gradient is requested.
-func (l lot) score(w kernels.Matrix, h []float32, targets []int32, f kernels.Logits, without bool) scored {
+// score runs all operations of the head over rows, or with noGrad only those without a gradient.
+func (tb testBackend) score(w kernels.Matrix, h []float32, targets []int32, f kernels.Logits, noGrad bool) scored {
 	T, H := len(targets), w.Cols()
-	zeros := func(n int) kernels.Buffer { return l.of(slices.Repeat([]float32{float32(math.NaN())}, n)) }
-	x, ids := l.of(h), l.of(targets)
+	zeros := func(n int) kernels.Buffer { return tb.of(slices.Repeat([]float32{float32(math.NaN())}, n)) }
+	x, ids := tb.of(h), tb.of(targets)
 	outs := map[string]kernels.Buffer{"LogP": zeros(T), "Entropy": zeros(T), "LSE": zeros(T)}
 	out := kernels.LogProbOut{LogP: outs["LogP"], Entropy: outs["Entropy"], LSE: outs["LSE"]}
-	if !without {
+	if !noGrad {
 		outs["Jacobian"], outs["LogProbGradX"] = zeros(T*H), zeros(T*H)
-		outs["LogProbGradW"] = l.of(make([]float32, w.Rows()*H))
+		outs["LogProbGradW"] = tb.of(make([]float32, w.Rows()*H))
 		out.Jacobian = outs["Jacobian"]
 	}
-	l.LogProb(out, x, w, ids, f, T)
-	if !without {
-		dlogp := l.of(normals(rand.New(rand.NewPCG(8, 8)), T, 1))
-		l.LogProbGradX(outs["LogProbGradX"], dlogp, out.Jacobian, H, T)
-		l.LogProbGradW(outs["LogProbGradW"], dlogp, x, w, ids, out.LSE, f, T)
+	tb.LogProb(out, x, w, ids, f, T)
+	if !noGrad {
+		dlogp := tb.of(normals(rand.New(rand.NewPCG(8, 8)), T, 1))
+		tb.LogProbGradX(outs["LogProbGradX"], dlogp, out.Jacobian, H, T)
+		tb.LogProbGradW(outs["LogProbGradW"], dlogp, x, w, ids, out.LSE, f, T)
 	}
 	all := scored{}
 	for name, b := range outs {
-		all[name] = numbers(l.t, l, b)
+		all[name] = numbers(tb.t, tb, b)
 	}
 	return all
 }
 
-// off is the largest error, relative to the root mean square of want, or to 1.
-func off(want, got []float32) (worst float64) {
+// relativeError is the largest error, relative to the root mean square of want, or to 1 if that is less.
+func relativeError(want, got []float32) (worst float64) {
 	var squares float64
 	for i := range want {
 		squares += float64(want[i]) * float64(want[i])
@@ -107,7 +107,7 @@ var weightTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F3
 
 // A vocabulary of several chunks, and rows in several rounds, against the oracle, which computes in double precision.
 func TestHeadOfManyChunks(t *testing.T) {
-	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
+	card, reference := testBackend{opened(t)(), t}, testBackend{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	for _, s := range []struct {
 		T, V, H int
@@ -132,7 +132,7 @@ func TestHeadOfManyChunks(t *testing.T) {
 				if dtype == kernels.BF16Rounding && (name == "Jacobian" || name == "LogProbGradX") {
 					within = 0x1p-9 // the Jacobian's weights are rounded, too
 				}
-				worst := off(want[name], got[name])
+				worst := relativeError(want[name], got[name])
 				t.Logf("%d rows, %d × %d, %-13v %-13s off by %.1e at most", s.T, s.V, s.H, dtype, name, worst)
 				require.LessOrEqual(t, worst, within, "%v, %s", dtype, name)
 			}
@@ -142,7 +142,7 @@ func TestHeadOfManyChunks(t *testing.T) {
 
 // A row has the bits that it has alone, whatever the other rows, with a gradient and without.
 func TestScoredRowsAlone(t *testing.T) {
-	card := lot{opened(t)(), t}
+	card := testBackend{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 40 {

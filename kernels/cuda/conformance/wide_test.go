@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// memory is where operands are placed: the reference's, or the card's.
+// memory is the part of a backend, the reference or the card, that holds operands.
 type memory interface {
 	Alloc(t kernels.DType, n int) (kernels.Buffer, error)
 	Upload(dst kernels.Buffer, src any)
 	Download(dst any, src kernels.Buffer) error
 }
 
-// operands places numbers shift numbers after the start of an allocation, so that they are aligned to 16 bytes, or are not.
+// operands uploads numbers into new allocations, `shift` numbers after their start, so that they are aligned to 16 bytes or not.
 type operands struct {
 	t     *testing.T
 	in    memory

@@ -40,10 +40,10 @@ const (
 // Each mistake is found, and the same code without it is silent. docs/emulator.md shows the messages.
 func TestPlantedBugsAreFound(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| mistake | what is told |\n|---|---|\n")
+	table.WriteString("| mistake | report |\n|---|---|\n")
 	for _, bug := range bugs {
 		right := probe(t, probes+"/bugs.ptx", []string{"right", bug.name})
-		require.Empty(t, right.told, bug.name)
+		require.Empty(t, right.stderr, bug.name)
 		require.Empty(t, right.reports, bug.name)
 		require.Equal(t, "done\n", right.out, bug.name)
 
@@ -51,7 +51,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		require.Len(t, wrong.reports, 1, bug.name)
 		found := wrong.reports[0]
 		require.Equal(t, bug.kind, found.Kind, "%s: %s", bug.name, found.Message)
-		require.Equal(t, fmt.Sprintf("emulated device: %s: %s\n", found.Kind, found.Message), wrong.told)
+		require.Equal(t, fmt.Sprintf("emulated device: %s: %s\n", found.Kind, found.Message), wrong.stderr)
 		fmt.Fprintf(&table, "| %s | %s: %s |\n", bug.mistake, found.Kind, strings.ReplaceAll(found.Message, "|", `\|`))
 	}
 	text := read(t, page)
@@ -81,8 +81,8 @@ func TestFindingsFailTheNextCall(t *testing.T) {
 	}
 }
 
-// The report of a mistake within a block does not depend on the number of host threads; of a race between blocks, only that there is one
-// does not.
+// The report of a mistake within a block does not depend on the number of host threads. For a race between blocks only its kind does not:
+// which access is reported is up to the schedule.
 func TestFindingsDoNotDependOnThreads(t *testing.T) {
 	for _, name := range []string{"missing_barrier", "missing_bound", "missing_wait", "wrong_stride", "lane_mask", "uninitialised"} {
 		one := probe(t, probes+"/bugs.ptx", []string{"wrong", name}, "GRPO_EMU_THREADS=1")

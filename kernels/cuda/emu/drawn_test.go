@@ -18,8 +18,8 @@ const drawnThreads, drawnBlocks, drawnBytes = 256, 4, 4096 // as the probe launc
 type access struct {
 	width, stride, offset, swizzle int
 	writes                         bool
-	every, which                   int // threads that do it: number % every == which,
-	from, to                       int // from <= number < to
+	every, which                   int // of the threads that do it: number % every == which
+	from, to                       int // and from <= number < to
 }
 
 func (a access) at(number int) int {
@@ -44,7 +44,7 @@ func drawnAccess(r *rand.Rand, writes bool) access {
 	return a
 }
 
-// drawnPhases draws the accesses between barriers; often some of them do not conflict.
+// drawnPhases draws the accesses of phases, which barriers separate. They are drawn so that many kernels race and many do not.
 func drawnPhases(r *rand.Rand, threads int) (phases [][]access) {
 	for range 1 + r.IntN(3) {
 		first := drawnAccess(r, r.IntN(2) == 0)
@@ -136,7 +136,7 @@ func TestDrawnRaces(t *testing.T) {
 		"global": {"ld.param.u64 %rd2, [in];\nmov.u32 %r4, %ctaid.x;\nmad.lo.u32 %r1, %r4, 256, %r1;\n", "race between blocks",
 			drawnThreads * drawnBlocks, func(number int) int { return number / drawnThreads }, true},
 	} {
-		told := map[bool]int{}
+		counts := map[bool]int{}
 		for seed := range uint64(120) {
 			phases := drawnPhases(rand.New(rand.NewPCG(seed, 1)), c.threads)
 			parted := phases
@@ -145,14 +145,14 @@ func TestDrawnRaces(t *testing.T) {
 			}
 			want := slices.ContainsFunc(parted, func(phase []access) bool { return raced(phase, c.threads, c.owner) })
 			a := probe(t, write(t, drawnPTX(phases, space, c.begin)), []string{"wrong", "drawn"})
-			what := fmt.Sprintf("%s, seed %d: %+v: %s%s", space, seed, phases, a.out, a.told)
-			if told[want]++; !want {
-				require.Empty(t, a.told, what)
+			what := fmt.Sprintf("%s, seed %d: %+v: %s%s", space, seed, phases, a.out, a.stderr)
+			if counts[want]++; !want {
+				require.Empty(t, a.stderr, what)
 				continue
 			}
 			require.Len(t, a.reports, 1, what)
 			require.Equal(t, c.kind, a.reports[0].Kind, what)
 		}
-		require.Greater(t, min(told[true], told[false]), 9, "%s: %v", space, told)
+		require.Greater(t, min(counts[true], counts[false]), 9, "%s: %v", space, counts)
 	}
 }

@@ -55,7 +55,7 @@ func TestWhatCanFail(t *testing.T) {
 		for _, want := range test.want {
 			require.Contains(t, a.out, want, test.settings)
 		}
-		require.Empty(t, a.told, test.settings)
+		require.Empty(t, a.stderr, test.settings)
 	}
 }
 

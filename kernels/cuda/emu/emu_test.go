@@ -67,9 +67,9 @@ func TestMain(m *testing.M) {
 
 // answer is the result of a run of the probe: standard output, standard error, and the report file.
 type answer struct {
-	out, told string
-	reports   []report
-	code      int
+	out, stderr string
+	reports     []report
+	code        int
 }
 
 type report struct{ Kind, Message string }
@@ -95,14 +95,14 @@ func runProbe(t *testing.T, paths [2]string, ptx string, args []string, settings
 	reports := filepath.Join(t.TempDir(), "reports")
 	cmd := exec.Command(paths[1], append([]string{paths[0], ptx}, args...)...)
 	cmd.Env = append(append(os.Environ(), "GRPO_EMU_REPORT="+reports), settings...)
-	var told strings.Builder
-	cmd.Stderr = &told
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
-	a.out, a.told, a.code = string(out), told.String(), cmd.ProcessState.ExitCode()
+	a.out, a.stderr, a.code = string(out), stderr.String(), cmd.ProcessState.ExitCode()
 	text, err := os.ReadFile(reports)
 	if !errors.Is(err, os.ErrNotExist) {
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestKernelsComputeWhatTheHostDoes(t *testing.T) {
 	} {
 		a := probe(t, probes+"/"+file+".ptx", []string{file})
 		require.Regexp(t, "^"+strings.ReplaceAll(names, " ", ` \w{16}\n`)+` \w{16}\ndone\n$`, a.out)
-		require.Empty(t, a.told)
+		require.Empty(t, a.stderr)
 		for _, threads := range []string{"1", "2", "7"} {
 			again := probe(t, probes+"/"+file+".ptx", []string{file}, "GRPO_EMU_THREADS="+threads)
 			require.Equal(t, a, again, "%s threads", threads)
@@ -134,7 +134,7 @@ func TestKernelsComputeWhatTheHostDoes(t *testing.T) {
 func TestInstructionsOneByOne(t *testing.T) {
 	a := probe(t, probes+"/zoo.ptx", []string{"zoo"})
 	require.Regexp(t, `^1\d\d instructions\nzoo \w{16}\ndone\n$`, a.out)
-	require.Empty(t, a.told)
+	require.Empty(t, a.stderr)
 }
 
 // The comparison above can fail: the probe notices a wrong instruction.
@@ -206,9 +206,9 @@ func TestSanitizersAreSilent(t *testing.T) {
 		{"bugs.ptx", "right", "stream_without_event"}, {"bugs.ptx", "wrong", "missing_bound"},
 		{"bugs.ptx", "wrong", "use_after_release"}, {"kernels.ptx", "driver"}} {
 		a := runProbe(t, [2]string{library, program}, probes+"/"+args[0], args[1:], "ASAN_OPTIONS=detect_leaks=0")
-		require.NotContains(t, a.told, "runtime error")
-		require.NotContains(t, a.told, "AddressSanitizer")
-		require.Contains(t, []int{0, 3}, a.code, "%s: %s", args, spaces.ReplaceAllString(a.told, " "))
+		require.NotContains(t, a.stderr, "runtime error")
+		require.NotContains(t, a.stderr, "AddressSanitizer")
+		require.Contains(t, []int{0, 3}, a.code, "%s: %s", args, spaces.ReplaceAllString(a.stderr, " "))
 	}
 }
 

@@ -107,8 +107,8 @@ type set []uint64
 func (s set) add(n int)    { s[n/64] |= 1 << (n % 64) }
 func (s set) remove(n int) { s[n/64] &^= 1 << (n % 64) }
 
-// unite adds another set, and reports whether s has grown.
-func (s set) unite(other set) (grown bool) {
+// union adds another set, and reports whether s has grown.
+func (s set) union(other set) (grown bool) {
 	for n, word := range other {
 		grown = grown || word&^s[n] != 0
 		s[n] |= word
@@ -116,8 +116,8 @@ func (s set) unite(other set) (grown bool) {
 	return grown
 }
 
-// mostLive is the largest number of 32-bit registers live at once, by the usual backward data-flow analysis to a fixed point.
-func mostLive(code []instruction) int {
+// maxLive is the largest number of 32-bit registers live at once, by the usual backward data-flow analysis to a fixed point.
+func maxLive(code []instruction) int {
 	numbers, names := map[string]int{}, []string{}
 	number := func(name string) int {
 		n, ok := numbers[name]
@@ -144,10 +144,10 @@ func mostLive(code []instruction) int {
 			i := code[n]
 			clear(live)
 			for _, next := range i.next {
-				live.unite(before[next])
+				live.union(before[next])
 			}
 			for _, r := range i.writes {
-				live.add(number(r)) // a written register takes a place, even if nobody reads it
+				live.add(number(r)) // a result needs a register even if nothing reads it
 			}
 			most = max(most, live.weight(names))
 			for _, r := range i.writes {
@@ -157,7 +157,7 @@ func mostLive(code []instruction) int {
 				live.add(number(r))
 			}
 			most = max(most, live.weight(names))
-			changed = before[n].unite(live) || changed
+			changed = before[n].union(live) || changed
 		}
 	}
 	return most

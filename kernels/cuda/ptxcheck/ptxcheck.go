@@ -1,5 +1,5 @@
-// Package ptxcheck reads compiled PTX, and reports what can be known of a kernel without running it: live registers, memory that is not
-// registers, calls, and the width of loads. Tests hold the kernels to limits.
+// Package ptxcheck analyses compiled kernels statically: it counts live registers, shared and local memory, calls, and loads by width in
+// their PTX. Its tests hold the kernels of the GPU backend to limits.
 package ptxcheck
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kernel is what is known of a kernel.
+// Kernel is the statistics of a kernel.
 type Kernel struct {
 	Name         string
 	Version      string // of PTX
@@ -80,7 +80,7 @@ func sharedOf(text string) (map[string]int, error) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// read parses a kernel from its name to the next kernel.
+// read analyses the text from a kernel's name to the next kernel.
 func (k *Kernel) read(text string, shared map[string]int) error {
 	begin, end := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	if begin < 0 || end < begin {
@@ -99,7 +99,7 @@ func (k *Kernel) read(text string, shared map[string]int) error {
 	if err != nil {
 		return err
 	}
-	k.Instructions, k.Live = len(code), mostLive(code)
+	k.Instructions, k.Live = len(code), maxLive(code)
 	for _, i := range code {
 		if bytes := width(i.op, "ld.global"); bytes > 0 {
 			k.Loads[bytes]++

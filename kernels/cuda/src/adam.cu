@@ -1,6 +1,6 @@
 #include "kernel.h"
 
-// One step of Adam with decoupled weight decay; decay is the rate times the weight decay.
+// One step of Adam with decoupled weight decay; decay is the learning rate times the weight decay.
 KERNEL adam(float *p, float *m, float *v, const float *g, float rate, float beta1, float beta2, float eps, float decay,
 	float scale, float correction1, float correction2, u64 n) {
 	u64 i = 4 * global_thread();

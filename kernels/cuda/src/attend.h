@@ -14,8 +14,8 @@ struct Attention {
 };
 constexpr u32 part = 1024;
 
-// Merge adds a part to the parts before it, whose maximum score is `lowest` and whose sums are 0 where there are none. It has the factors
-// that rescale both to their common maximum.
+// Merge has the factors that rescale a part, and the sum of the parts before it, to their common maximum. Before the first part, the
+// maximum is `lowest` and sums are 0.
 struct Merge {
 	float max_score, scale_before, scale_now;
 	MEMBER Merge(float max_before, float max_now) {

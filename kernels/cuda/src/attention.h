@@ -4,12 +4,12 @@
 // size, rounded up to a multiple of 8. Packed rows have a cache of their own, in which row t of the batch is row t.
 //
 // Blocks of keys begin at multiples of their size, counted from the sequence's start; so do parts of 1,024 positions, of which each has
-// a softmax of its own, and which are merged in ascending order. A row's numbers depend on its query and on the keys up to itself:
-// what is masked adds exactly nothing. Which other rows are in the tile, how high that is, and whether one block has all
-// parts or each has one, changes no bit.
+// a softmax of its own, and which are merged in ascending order. A row's results depend only on its query and on the keys up to itself:
+// masked positions add exactly nothing. Neither the other rows of the tile, nor its height, nor whether a block computes all parts or
+// one, changes a bit.
 #pragma once
 #include "kernel.h"
-#undef KERNEL // that of linear.h leaves the number of threads to the kernel
+#undef KERNEL // replaced by that of linear.h, which leaves the number of threads to the kernel
 #include "linear_tensor.h"
 
 DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }

@@ -5,8 +5,8 @@
 template <typename T> constexpr float upper_bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
 
 // is_finite reports whether x is finite in the cache. Tiles multiply the values of masked positions by weights of 0, which gives NaN for
-// NaN or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the
-// result of every row that reads it NaN.
+// NaN or infinity. So such a value is stored as 0, and the number of the key in the same place as NaN: where the position is masked, the
+// NaN goes with its score; where it is not, the result of the row becomes NaN, as it must.
 template <typename T> DEVICE bool is_finite(float x) { return x < upper_bound<T> && x > -upper_bound<T>; }
 
 // cache_write: row t (block) of qkv goes to its row of the cache: in a packed batch (positions is null) row t, in a paged one the row of
@@ -49,7 +49,7 @@ KERNEL THREADS(256) cache_write_f32(float *cache, const float *qkv, const u32 *s
 }
 
 // cache_copy copies block from[i] to block to[i], for each i in order. A block copies size times 16 bytes, each thread the same part for
-// every i; layers (block in y) are `distance` apart.
+// every i. The block in y is the layer, and `layer` the distance between layers.
 typedef u32 Bytes16 __attribute__((ext_vector_type(4)));
 KERNEL THREADS(256) cache_copy(Bytes16 *cache, const u32 *to, const u32 *from, u32 n, u32 size, u64 layer) {
 	u32 at = block_x() * threads + thread();

@@ -5,7 +5,7 @@
 // whose warps has a part of the rows and its own counters.
 KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u32 T) {
 	constexpr u32 warps = threads / 32;
-	__shared__ u32 next[warps][256]; // the place for the next row with these bits
+	__shared__ u32 next[warps][256]; // the index in sorted of the next row with these bits
 	u32 *counters = next[thread() / 32], warp_rows = (T + warps - 1) / warps;
 	u32 from = thread() / 32 * warp_rows, end = min(T, from + warp_rows);
 	auto row_at = [&](u32 i) { return unsorted ? unsorted[i] : (int)i; };
@@ -39,8 +39,8 @@ KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u3
 	}
 }
 
-// A block has 256 columns of the rows with one id, if it is the block of the first of them in sorted order: it adds them up, then adds
-// the sum to the table.
+// There is a block for each row in sorted order and 256 columns. That of the first row with an id adds up all rows with this id, and adds
+// the sum to the table; the others have nothing to do.
 KERNEL embed_grad(float *d_table, const float *d_out, const int *ids, const int *sorted, u32 width, u32 T) {
 	u32 i = block(), column = block_y() * threads + thread();
 	int id = ids[sorted[i]];

@@ -5,7 +5,7 @@
 #include "linear.h"
 
 DEVICE void warp_barrier() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
-// A multiply-add that is not reordered: else later loads of the chain would be moved before all of them, and wait in registers.
+// A multiply-add that the compiler does not reorder: otherwise it would hoist the loads of later ones, which would occupy registers.
 DEVICE void ordered_fma(float *sum, float a, float b) { asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(*sum) : "f"(a), "f"(b)); }
 
 // A block is a warp with tile_rows × tile_columns results: each lane has one column of some rows, row_step apart, in steps of `depth` of

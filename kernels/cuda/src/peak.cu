@@ -1,5 +1,5 @@
-// The peak rates of a card: bf16 products by mma.sync, f32 fused multiply-adds, and reads of memory. The results mean nothing; they exist
-// so that no compiler removes the work.
+// The peak rates of a card: bf16 products by mma.sync, f32 fused multiply-adds, and reads of memory. Results are written only so that the
+// compiler does not remove the work.
 #include "kernel.h"
 
 DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
@@ -7,7 +7,7 @@ DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Independent operations in flight, since a warp would wait for each result otherwise. The host has the same numbers, in peak.go.
+// Independent operations in flight, which hide the latency of each. peak.go has the same constants.
 constexpr u32 products = 8, chains = 16, loads = 8;
 
 // peak_products: each warp does `rounds` rounds of products.

@@ -1,5 +1,5 @@
-// Package deferred makes any backend opaque and asynchronous like a device, so that code fails that looks into
-// its memory, or relies on an operation being finished before waiting for it.
+// Package deferred makes any backend opaque and asynchronous like a device, so that code fails that reads its memory
+// directly, or uses a result without waiting for it.
 package deferred
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// backend behaves like a device. Operations run only when the caller waits; buffers are handles, and
-// their contents are poison until the queue has run.
+// backend queues operations and runs them only when the caller waits. Buffers are handles, whose contents are poison
+// until then.
 type backend struct {
 	b     kernels.Backend
 	queue []func()
@@ -39,7 +39,7 @@ func (d ordering) Sums() kernels.Order {
 
 func (d ordering) Fastest() kernels.Order { return kernels.FastestOrder(d.b) }
 
-// SetSums first runs what is queued, in the old order.
+// SetSums first runs the queued operations, in the old order.
 func (d ordering) SetSums(o kernels.Order) {
 	d.run()
 	kernels.SetOrder(d.b, o)
@@ -49,8 +49,8 @@ func (d *backend) Name() string { return "deferred " + d.b.Name() }
 
 func (d *backend) Order() string { return d.b.Order() }
 
-// later queues an operation.
-func (d *backend) later(op func()) { d.queue = append(d.queue, op) }
+// enqueue queues an operation.
+func (d *backend) enqueue(op func()) { d.queue = append(d.queue, op) }
 
 func (d *backend) run() {
 	queue := d.queue
@@ -131,7 +131,7 @@ func (d *backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	case kernels.F64:
 		d.b.Upload(b, slices.Repeat([]float64{math.NaN()}, n))
 	}
-	d.later(func() { d.b.Zero(b) })
+	d.enqueue(func() { d.b.Zero(b) })
 	return &handle{d, b, 0, n, new(bool)}, nil
 }
 
@@ -140,7 +140,7 @@ func (d *backend) Release(b kernels.Buffer) {
 	h := b.(*handle)
 	kernels.CheckRelease(h.Len() == h.whole.Len())
 	*h.released = true
-	d.later(func() { d.b.Release(h.whole) })
+	d.enqueue(func() { d.b.Release(h.whole) })
 }
 
 func (d *backend) Free() (kernels.Room, bool) { return d.b.Free() }
@@ -171,12 +171,12 @@ func (d *backend) Upload(dst kernels.Buffer, src any) {
 	case []float64:
 		src = slices.Clone(s)
 	}
-	d.later(func() { d.b.Upload(to, src) })
+	d.enqueue(func() { d.b.Upload(to, src) })
 }
 
 func (d *backend) Fetch(dst any, src kernels.Buffer) {
 	from := d.in(src)
-	d.later(func() { d.b.Fetch(dst, from) })
+	d.enqueue(func() { d.b.Fetch(dst, from) })
 }
 
 func (d *backend) Download(dst any, src kernels.Buffer) error {
@@ -186,26 +186,26 @@ func (d *backend) Download(dst any, src kernels.Buffer) error {
 
 func (d *backend) Zero(dst kernels.Buffer) {
 	to := d.in(dst)
-	d.later(func() { d.b.Zero(to) })
+	d.enqueue(func() { d.b.Zero(to) })
 }
 
 func (d *backend) Copy(dst, src kernels.Buffer) {
 	to, from := d.in(dst), d.in(src)
-	d.later(func() { d.b.Copy(to, from) })
+	d.enqueue(func() { d.b.Copy(to, from) })
 }
 
 func (d *backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 	to := d.matrix(m)
 	src.Bytes = slices.Clone(src.Bytes)
-	d.later(func() { d.b.Load(to, row, src) })
+	d.enqueue(func() { d.b.Load(to, row, src) })
 }
 
 func (d *backend) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
 	to, from := d.matrix(m), d.in(src)
-	d.later(func() { d.b.Pack(to, row, from) })
+	d.enqueue(func() { d.b.Pack(to, row, from) })
 }
 
-// Compress runs what is queued first, since the matrix must be complete.
+// Compress first runs the queued operations, since the matrix must be complete.
 func (d *backend) Compress(m kernels.Matrix) error {
 	w := d.matrix(m)
 	d.run()
@@ -214,7 +214,7 @@ func (d *backend) Compress(m kernels.Matrix) error {
 
 func (d *backend) Unpack(dst kernels.Buffer, m kernels.Matrix) {
 	to, from := d.in(dst), d.matrix(m)
-	d.later(func() { d.b.Unpack(to, from) })
+	d.enqueue(func() { d.b.Unpack(to, from) })
 }
 
 func (d *backend) Sync() error {

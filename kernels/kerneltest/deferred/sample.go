@@ -29,18 +29,18 @@ func (d *backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int)
 
 func (d *backend) CopyBlocks(c kernels.Cache, to, from kernels.Buffer, n int) {
 	c, to, from = d.cache(c), d.in(to), d.in(from)
-	d.later(func() { d.b.CopyBlocks(c, to, from, n) })
+	d.enqueue(func() { d.b.CopyBlocks(c, to, from, n) })
 }
 
 func (d *backend) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, a kernels.Attn, T int) {
 	out, qkv, c = d.in(out), d.in(qkv), d.cache(c)
 	p.Starts, p.Positions, p.Tables = d.in(p.Starts), d.in(p.Positions), d.in(p.Tables)
-	d.later(func() { d.b.PagedAttention(out, qkv, c, layer, p, a, T) })
+	d.enqueue(func() { d.b.PagedAttention(out, qkv, c, layer, p, a, T) })
 }
 
 func (d *backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 	out, x, rows = d.in(out), d.in(x), d.in(rows)
-	d.later(func() { d.b.Gather(out, x, rows, width, n) })
+	d.enqueue(func() { d.b.Gather(out, x, rows, width, n) })
 }
 
 func (d *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, in kernels.DrawIn, n int) {
@@ -50,5 +50,5 @@ func (d *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	in.InvTemp, in.Uniform, in.TopK = d.in(in.InvTemp), d.in(in.Uniform), d.in(in.TopK)
 	in.TopP, in.MinP = d.in(in.TopP), d.in(in.MinP)
 	in.Allowed, in.Given = d.in(in.Allowed), d.in(in.Given)
-	d.later(func() { d.b.Draw(out, h, w, in, n) })
+	d.enqueue(func() { d.b.Draw(out, h, w, in, n) })
 }

@@ -7,7 +7,7 @@ const T, n, k, width = 3, 4, 6, 8
 
 var heads = kernels.Heads{Q: 2, KV: 1, Dim: 2}
 
-// calls has a correct call of each operation; its operands are named, so that each can be made wrong in turn.
+// calls has a correct call of each operation, whose operands can be made wrong one at a time, and are named as in the messages.
 var calls = map[string]func(c *call){
 	"Alloc":     func(c *call) { _, _ = c.Alloc(kernels.F32, c.size("n", 1, 0)) },
 	"NewMatrix": func(c *call) { _, _ = c.NewMatrix(kernels.F32, c.size("rows", 1, 1), c.size("cols", 1, 1)) },

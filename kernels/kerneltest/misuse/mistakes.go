@@ -28,8 +28,8 @@ func must[E any](made E, err error) E {
 }
 
 type mistake struct {
-	words string // after "kernels: "
-	call  func()
+	message string // after "kernels: "
+	call    func()
 }
 
 // mistakes are the mistakes that concern a single operation.
@@ -148,7 +148,7 @@ func testForeign(t *testing.T, m memory) {
 		"Compress":   func() { _ = m.Compress(matrix) },
 		"CopyBlocks": func() { m.CopyBlocks(struct{ kernels.Cache }{m.cache()}, ids, ids, 1) },
 	} {
-		if wordsOf(run) == "" {
+		if panicMessage(run) == "" {
 			t.Errorf("%s took an operand of another backend", name)
 		}
 	}

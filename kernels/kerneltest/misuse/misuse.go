@@ -21,8 +21,8 @@ func Test(t *testing.T, b kernels.Backend) {
 		testOperands(t, b, op, run)
 	}
 	for _, m := range mistakes(memory{b}) {
-		Refused(t, "kernels: "+m.words, m.call)
-		op, _, _ := strings.Cut(m.words, ":")
+		Refused(t, "kernels: "+m.message, m.call)
+		op, _, _ := strings.Cut(m.message, ":")
 		tested[op] = true
 	}
 	for op := range reflect.TypeFor[kernels.Backend]().Methods() {
@@ -40,24 +40,24 @@ func Test(t *testing.T, b kernels.Backend) {
 func testOperands(t *testing.T, b kernels.Backend, op string, run func(c *call)) {
 	for turn := 0; ; turn++ {
 		c := &call{memory: memory{b}, turn: turn}
-		said := wordsOf(func() { run(c) })
-		if c.words == "" {
-			if said != "" {
-				t.Errorf("a right call of %s panicked with %q", op, said)
+		got := panicMessage(func() { run(c) })
+		if c.message == "" {
+			if got != "" {
+				t.Errorf("a right call of %s panicked with %q", op, got)
 			}
 			return
 		}
-		if want := fmt.Sprintf("kernels: %s: %s", op, c.words); said != want {
-			t.Errorf("panicked with %q, expected %q", said, want)
+		if want := fmt.Sprintf("kernels: %s: %s", op, c.message); got != want {
+			t.Errorf("panicked with %q, expected %q", got, want)
 		}
 	}
 }
 
-// wordsOf is the message with which a call panics.
-func wordsOf(run func()) (words string) {
+// panicMessage is the message with which a call panics.
+func panicMessage(run func()) (message string) {
 	defer func() {
 		if r := recover(); r != nil {
-			words = fmt.Sprint(r)
+			message = fmt.Sprint(r)
 		}
 	}()
 	run()
@@ -67,23 +67,23 @@ func wordsOf(run func()) (words string) {
 // Refused requires that a call panics with this message.
 func Refused(t *testing.T, want string, run func()) {
 	t.Helper()
-	if said := wordsOf(run); said != want {
-		t.Errorf("panicked with %q, expected %q", said, want)
+	if got := panicMessage(run); got != want {
+		t.Errorf("panicked with %q, expected %q", got, want)
 	}
 }
 
-// call makes the operands of one call; one of them has the mistake whose turn it is.
+// call makes the operands of one call, with the mistake whose turn it is.
 type call struct {
 	memory
-	turn  int    // how many mistakes come before it
-	words string // the message of the panic; "" if all operands are right
+	turn    int    // how many mistakes come before it
+	message string // of the panic; "" if all operands are right
 }
 
 // mistake sets the message if it is the turn of this mistake.
 func (c *call) mistake(format string, args ...any) bool {
 	c.turn--
 	if c.turn == -1 {
-		c.words = fmt.Sprintf(format, args...)
+		c.message = fmt.Sprintf(format, args...)
 	}
 	return c.turn == -1
 }
@@ -128,7 +128,7 @@ func (c *call) doubles(name string, n int) kernels.Buffer { return c.buffer(name
 
 func (c *call) ints(name string, values ...int32) kernels.Buffer {
 	b := c.buffer(name, kernels.I32, len(values), len(values))
-	if c.words == "" {
+	if c.message == "" {
 		c.Upload(b, values)
 	}
 	return b
@@ -195,7 +195,7 @@ func (c *call) spans() kernels.Spans {
 func (c *call) trees() kernels.Spans {
 	s := c.spans()
 	s.Parents = c.optional("parents", kernels.I32, 1, 1)
-	if c.words == "" {
+	if c.message == "" {
 		c.Upload(s.Parents, []int32{-1})
 	}
 	return s

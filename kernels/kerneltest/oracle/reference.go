@@ -67,7 +67,7 @@ type anyBuffer interface {
 	clear()
 }
 
-// own are the numbers of a buffer that the reference made.
+// own returns the numbers of a buffer of the reference.
 func own[E number](b kernels.Buffer) []E {
 	s, ok := b.(buffer[E])
 	if !ok {
@@ -84,7 +84,7 @@ func row(b kernels.Buffer, n, t int) []float32 {
 	return own[float32](b)[t*n : (t+1)*n]
 }
 
-// window is what c shows of row t.
+// window is the part of row t that is in the columns c.
 func window(c kernels.Cols, t int) []float32 {
 	from := t*c.Stride + c.From
 	return own[float32](c.Buf)[from : from+c.N]

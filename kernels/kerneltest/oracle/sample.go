@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block: as float32, rounded before
-// to what the cache is made of.
+// cache holds the keys and values of positions as rows (KV heads | KV heads), block after block, in float32 but rounded to
+// the cache's type.
 type cache struct {
 	heads  kernels.Heads
 	t      kernels.DType

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// branch is a sequence in a cache that branches off from the first one, and shares the whole blocks before that.
+// branch is a sequence in a cache that branches off from the first one, and shares the full blocks before that position.
 type branch struct {
-	at    int // where its own rows begin
+	begin int // where its own rows begin
 	qkv   []float32
 	want  []float32 // of Attention over all its rows
 	table []int32
@@ -20,13 +20,13 @@ type branch struct {
 // order in which they run.
 func branches(m memory, h kernels.Attn, kv kernels.DType, T int) []branch {
 	block := m.CacheBlock()
-	third, second := branch{at: 3*block + 1}, branch{at: 2*block + 5}
+	third, second := branch{begin: 3*block + 1}, branch{begin: 2*block + 5}
 	all := []branch{third, third, third, second, second, {}, second, {}}
 	stride := T/block + 1
 	for i := range all {
 		b := &all[i]
 		b.qkv = numbers(uint64(i), T*h.Width())
-		copy(b.qkv, all[0].qkv[:b.at*h.Width()])
+		copy(b.qkv, all[0].qkv[:b.begin*h.Width()])
 		want := m.zeros(kernels.F32, T*h.OutWidth())
 		m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(b.qkv...), kernels.Spans{Starts: m.i32(0, int32(T)), N: 1}, h, kv, T)
 		b.want = m.read(want)
@@ -34,9 +34,9 @@ func branches(m memory, h kernels.Attn, kv kernels.DType, T int) []branch {
 			b.table = append(b.table, int32(i*stride+k))
 		}
 		if i > 0 {
-			copy(b.table, all[0].table[:b.at/block])
+			copy(b.table, all[0].table[:b.begin/block])
 		}
-		b.done = b.at
+		b.done = b.begin
 	}
 	return all
 }
@@ -75,18 +75,18 @@ func testBranches(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 	}
 	first := &all[0]
 	first.done = 0
-	run([]*branch{first}, func(b *branch) int { return b.at })
+	run([]*branch{first}, func(b *branch) int { return b.begin })
 	var to, from, some = []int32(nil), []int32(nil), []*branch(nil)
 	for i := range all {
 		b := &all[i]
 		if i > 0 {
-			to, from = append(to, b.table[b.at/block]), append(from, first.table[b.at/block])
+			to, from = append(to, b.table[b.begin/block]), append(from, first.table[b.begin/block])
 		}
 		some = append(some, b)
 	}
 	m.CopyBlocks(c, m.i32(to...), m.i32(from...), len(to))
 	for round := 0; len(some) > 0; round++ {
-		run(some, func(b *branch) int { return min(1+(round+b.at)%3, T-b.done) })
+		run(some, func(b *branch) int { return min(1+(round+b.begin)%3, T-b.done) })
 		some = slices.DeleteFunc(some, func(b *branch) bool { return b.done == T })
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Test tests sequences that run in chunks, in blocks at any place, and sequences that share blocks.
+// Test tests sequences that run in chunks, over blocks in random order, and sequences that share blocks.
 func Test(t *testing.T, b kernels.Backend, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	testChunks(t, memory{b}, h, kv)
@@ -65,8 +65,8 @@ func equal(t *testing.T, what string, want, got []float32) {
 	}
 }
 
-// testChunks runs a sequence twice through a cache in chunks, in blocks that lie anywhere, and once on copies of its
-// blocks, and wants the numbers of Attention to the bit.
+// testChunks runs a sequence twice in chunks over blocks in random order, once with its blocks copied between chunks, and requires
+// the bits of Attention.
 func testChunks(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	const T, layers = 75, 2
@@ -82,17 +82,17 @@ func testChunks(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, uint64(h.Width())))
-	var places []int32
+	var permuted []int32
 	for _, p := range random.Perm(blocks) {
-		places = append(places, int32(p))
+		permuted = append(permuted, int32(p))
 	}
-	first, second, copies, between := places[:n], places[n:2*n], places[2*n:3*n], places[3*n]
+	first, second, copies, spare := permuted[:n], permuted[n:2*n], permuted[2*n:3*n], permuted[3*n]
 	tables := [][]int32{append(slices.Clone(first), 0), append(slices.Clone(second), 0)}
 	done := []int{0, 0}
 	for done[0] < T || done[1] < T {
 		var rows []float32
 		var positions, starts, table []int32
-		var ran []int
+		var counts []int
 		starts = append(starts, 0)
 		for i := range tables {
 			n := min(1+random.IntN(20)*random.IntN(2), T-done[i])
@@ -100,22 +100,22 @@ func testChunks(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 				rows = append(rows, qkv[p*h.Width():(p+1)*h.Width()]...)
 				positions = append(positions, int32(p))
 			}
-			starts, table, ran = append(starts, int32(len(positions))), append(table, tables[i]...), append(ran, n)
+			starts, table, counts = append(starts, int32(len(positions))), append(table, tables[i]...), append(counts, n)
 		}
 		T := len(positions)
 		out := m.zeros(kernels.F32, T*h.OutWidth())
 		m.PagedAttention(out, m.f32(rows...), c, 1, kernels.Paged{Starts: m.i32(starts...), Positions: m.i32(positions...),
-			Tables: m.i32(table...), N: len(ran), Stride: stride}, h, T)
+			Tables: m.i32(table...), N: len(counts), Stride: stride}, h, T)
 		got := m.read(out)
 		for i := range tables {
-			equal(t, m.Name(), expected[done[i]*h.OutWidth():(done[i]+ran[i])*h.OutWidth()], got)
-			got = got[ran[i]*h.OutWidth():]
-			done[i] += ran[i]
+			equal(t, m.Name(), expected[done[i]*h.OutWidth():(done[i]+counts[i])*h.OutWidth()], got)
+			got = got[counts[i]*h.OutWidth():]
+			done[i] += counts[i]
 		}
-		// The second sequence moves to copies of its blocks, by way of one that is used again and again.
+		// The second sequence moves to copies of its blocks, each by way of the same spare block: copies must run in order.
 		var to, from []int32
 		for i, block := range second {
-			to, from = append(to, between, copies[i]), append(from, block, between)
+			to, from = append(to, spare, copies[i]), append(from, block, spare)
 		}
 		m.CopyBlocks(c, m.i32(to...), m.i32(from...), 2*len(second))
 		copy(tables[1], copies)

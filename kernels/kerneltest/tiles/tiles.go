@@ -1,4 +1,4 @@
-// Package tiles is the order of tiles in plain Go, and tests backends against it.
+// Package tiles computes products in the order of tiles in plain Go, and tests backends against that.
 package tiles
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Sum is that of x·w in the order of tiles, for numbers w of bf16: of each 32 inputs, the sum of one chain of fused
-// multiply-adds over the even ones and one over the odd ones, both from zero, is added to what there is. x is rounded to
-// bf16 first; or each 32 inputs are added three times, for the pieces of bf16 that x is the sum of, the smallest first.
+// Sum is the dot product x·w in the order of tiles, for w of bf16. For each 32 inputs, two chains of fused multiply-adds from
+// zero, over the even inputs and over the odd ones, are added up, and then added to the sum so far. With rounds, x is first
+// rounded to bf16; otherwise each 32 inputs are added three times, for three numbers of bf16 with the sum x, the smallest first.
 func Sum(x, w []float32, rounds bool) float32 {
 	pieces := [][]float32{rounded(x)}
 	if !rounds {
@@ -36,8 +36,8 @@ func Sum(x, w []float32, rounds bool) float32 {
 	return sum
 }
 
-// piecesOf are three numbers of bf16 for each of x, the smallest first: what is nearest, what is nearest to the rest, and
-// what then is left, which fits but for one that is subnormal.
+// piecesOf splits each of x into three numbers of bf16, returned with the smallest first: the nearest, the nearest to the rest,
+// and what is left then, which is exact unless it is subnormal.
 func piecesOf(x []float32) [][]float32 {
 	rest := append([]float32(nil), x...)
 	pieces := make([][]float32, 3)
@@ -173,12 +173,12 @@ func (c *product) test(t *testing.T, b kernels.Backend, what string) {
 		out, dx := buffer(c.rows*c.n, nil), buffer(c.rows*c.k, nil)
 		b.Linear(kernels.Whole(out, c.n), x, w, kernels.LinearOpt{Alpha: 1}, c.rows)
 		b.LinearGradX(kernels.Whole(dx, c.k), dy, w, kernels.LinearOpt{Alpha: 1}, c.rows)
-		same(t, b, fmt.Sprintf("%s, compressed: %v: Linear", what, compressed), c.out, out)
-		same(t, b, fmt.Sprintf("%s, compressed: %v: LinearGradX", what, compressed), c.dx, dx)
+		equalBits(t, b, fmt.Sprintf("%s, compressed: %v: Linear", what, compressed), c.out, out)
+		equalBits(t, b, fmt.Sprintf("%s, compressed: %v: LinearGradX", what, compressed), c.dx, dx)
 	}
 	dw := buffer(c.n*c.k, nil)
 	b.LinearGradW(dw, dy, x, 1, kernels.BF16, c.rows)
-	same(t, b, what+": LinearGradW", c.dw, dw)
+	equalBits(t, b, what+": LinearGradW", c.dw, dw)
 }
 
 func must(t *testing.T, err error) {
@@ -188,8 +188,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// same requires the same bits.
-func same(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
+// equalBits requires the same bits.
+func equalBits(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
 	t.Helper()
 	got := make([]float32, len(want))
 	must(t, b.Download(got, buffer))

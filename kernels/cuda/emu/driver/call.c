@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Owned *all_owned[KINDS_OWNED]; // by kind
+static Resource *resources[RESOURCE_KINDS]; // by kind
 bool initialized;
 u64 calls;
 
-static u64 unseen[COUNTED], *counts = unseen;
+static u64 unpublished[COUNTERS], *counts = unpublished;
 
-// If GRPO_EMU_COUNTS is set, the counts are kept in that file from the moment the library is loaded.
+// If GRPO_EMU_COUNTS is set, the counts are in that file from the time when the library is loaded.
 __attribute__((constructor)) static void loaded(void) {
 	const char *path = getenv("GRPO_EMU_COUNTS");
 	read_settings();
@@ -24,8 +24,8 @@ __attribute__((constructor)) static void loaded(void) {
 		return;
 	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
 	void *seen = MAP_FAILED;
-	if (file >= 0 && !ftruncate(file, sizeof unseen))
-		seen = mmap(NULL, sizeof unseen, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file >= 0 && !ftruncate(file, sizeof unpublished))
+		seen = mmap(NULL, sizeof unpublished, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (seen == MAP_FAILED)
 		perror(path);
 	else
@@ -34,19 +34,19 @@ __attribute__((constructor)) static void loaded(void) {
 		close(file);
 }
 
-void count(Counted what) { __atomic_add_fetch(&counts[what], 1, __ATOMIC_RELAXED); }
+void count(Counter what) { __atomic_add_fetch(&counts[what], 1, __ATOMIC_RELAXED); }
 
-// asked_for is the error that a test wants a function to return.
-static CUresult asked_for(const char *function) {
-	size_t n = settings.answer ? strcspn(settings.answer, ":") : 0;
-	return n && settings.answer[n] && strlen(function) == n && !memcmp(function, settings.answer, n) ? atoi(settings.answer + n + 1) : SUCCESS;
+// injected_error is the error that a test wants a function to return.
+static CUresult injected_error(const char *function) {
+	size_t n = settings.inject ? strcspn(settings.inject, ":") : 0;
+	return n && settings.inject[n] && strlen(function) == n && !memcmp(function, settings.inject, n) ? atoi(settings.inject + n + 1) : SUCCESS;
 }
 
 CUresult enter_call(Needs needs, const char *function) {
 	pthread_mutex_lock(&lock);
 	calls++;
 	count(CALLS);
-	CUresult r = asked_for(function);
+	CUresult r = injected_error(function);
 	if (r)
 		return leave(r);
 	if (needs > ALWAYS && !initialized)
@@ -54,7 +54,7 @@ CUresult enter_call(Needs needs, const char *function) {
 	else if (needs > ALWAYS && settings.lost_at && calls >= settings.lost_at)
 		r = UNKNOWN; // the card has fallen off the bus
 	else if (needs == IN_CONTEXT)
-		r = current() ? current()->stuck : INVALID_CONTEXT;
+		r = current() ? current()->sticky_error : INVALID_CONTEXT;
 	return r ? leave(r) : SUCCESS;
 }
 
@@ -73,30 +73,30 @@ static CUresult error_of(Kind kind) {
 	}
 }
 
-// fail_context reports a finding. As on a device, the call that caused it may have returned already; all later calls fail.
+// fail_context reports a finding, and makes all later calls fail. As on a card, the call that caused it may itself succeed.
 void fail_context(Kind kind, const char *text) {
-	tell(kind, text);
-	if (current() && !current()->stuck)
-		current()->stuck = error_of(kind);
+	print_finding(kind, text);
+	if (current() && !current()->sticky_error)
+		current()->sticky_error = error_of(kind);
 }
 
-Owned *own(What what, void *thing, u64 size) {
-	Owned *o = calloc(1, sizeof *o);
+Resource *add_resource(ResourceKind what, void *handle, u64 size) {
+	Resource *o = calloc(1, sizeof *o);
 	if (!o)
 		abort();
-	*o = (Owned){.what = what, .thing = thing, .size = size, .call = calls, .context = current(), .next = all_owned[what]};
-	return all_owned[what] = o;
+	*o = (Resource){.what = what, .handle = handle, .size = size, .call = calls, .context = current(), .next = resources[what]};
+	return resources[what] = o;
 }
 
-Owned *owned(What what, const void *thing) {
-	for (Owned *o = all_owned[what]; o; o = o->next)
-		if (o->thing == thing)
+Resource *find_resource(ResourceKind what, const void *handle) {
+	for (Resource *o = resources[what]; o; o = o->next)
+		if (o->handle == handle)
 			return o;
 	return NULL;
 }
 
-void disown(Owned *o) {
-	for (Owned **p = &all_owned[o->what]; *p; p = &(*p)->next)
+void remove_resource(Resource *o) {
+	for (Resource **p = &resources[o->what]; *p; p = &(*p)->next)
 		if (*p == o) {
 			*p = o->next;
 			free(o);
@@ -104,22 +104,22 @@ void disown(Owned *o) {
 		}
 }
 
-Owned *pinned_memory(const void *host) {
-	for (Owned *o = all_owned[PINNED_MEMORY]; o; o = o->next)
-		if ((const u8 *)host >= (u8 *)o->thing && (const u8 *)host < (u8 *)o->thing + o->size)
+Resource *find_pinned(const void *host) {
+	for (Resource *o = resources[PINNED_MEMORY]; o; o = o->next)
+		if ((const u8 *)host >= (u8 *)o->handle && (const u8 *)host < (u8 *)o->handle + o->size)
 			return o;
 	return NULL;
 }
 
 // Of each kind of leak, the first few are named and the others counted.
-enum { MOST_TOLD = 8 };
+enum { MAX_REPORTED = 8 };
 
 // can_free: a program cannot free anything on a card that has failed.
-static bool can_free(const Owned *o) {
-	return !(o->context && o->context->stuck) && !(settings.lost_at && calls >= settings.lost_at);
+static bool can_free(const Resource *o) {
+	return !(o->context && o->context->sticky_error) && !(settings.lost_at && calls >= settings.lost_at);
 }
 
-static void tell_leak(const Owned *o) {
+static void report_leak(const Resource *o) {
 	static const char *names[] = {"device memory", "pinned host memory", "a stream", "an event", "a module"};
 	char text[200];
 	if (o->size)
@@ -127,41 +127,41 @@ static void tell_leak(const Owned *o) {
 			names[o->what], (unsigned long long)o->call);
 	else
 		snprintf(text, sizeof text, "%s that call %llu of the driver made was never destroyed", names[o->what], (unsigned long long)o->call);
-	tell(LEAK, text);
+	print_finding(LEAK, text);
 }
 
-// tell_leaks reports what a context still holds (NULL: all contexts), each thing once.
-void tell_leaks(const Context *c) {
+// report_leaks reports what a context still holds (NULL: all contexts), each thing once.
+void report_leaks(const Context *c) {
 	char text[200];
 	u32 leaks = 0;
-	for (u32 what = 0; what < KINDS_OWNED; what++)
-		for (Owned *o = all_owned[what]; o; o = o->next) {
-			if (o->told || !can_free(o) || (c && o->context != c))
+	for (u32 what = 0; what < RESOURCE_KINDS; what++)
+		for (Resource *o = resources[what]; o; o = o->next) {
+			if (o->reported || !can_free(o) || (c && o->context != c))
 				continue;
-			o->told = true;
-			if (++leaks <= MOST_TOLD)
-				tell_leak(o);
+			o->reported = true;
+			if (++leaks <= MAX_REPORTED)
+				report_leak(o);
 		}
-	if (leaks > MOST_TOLD) {
-		snprintf(text, sizeof text, "and %u more", leaks - MOST_TOLD);
-		tell(LEAK, text);
+	if (leaks > MAX_REPORTED) {
+		snprintf(text, sizeof text, "and %u more", leaks - MAX_REPORTED);
+		print_finding(LEAK, text);
 	}
 }
 
-static void destroy(Owned *o) {
+static void destroy(Resource *o) {
 	switch (o->what) {
 	case DEVICE_MEMORY: free_memory(o); return;
-	case PINNED_MEMORY: free(o->thing); break;
-	case STREAM: free_stream(o->thing); break;
-	case EVENT: free(o->thing); break;
-	case MODULE: unload_module(o->thing); break;
+	case PINNED_MEMORY: free(o->handle); break;
+	case STREAM: free_stream(o->handle); break;
+	case EVENT: free(o->handle); break;
+	case MODULE: unload_module(o->handle); break;
 	}
-	disown(o);
+	remove_resource(o);
 }
 
-void destroy_all_of(Context *c) {
-	for (u32 what = 0; what < KINDS_OWNED; what++)
-		for (Owned *o = all_owned[what], *next; o; o = next) {
+void destroy_resources(Context *c) {
+	for (u32 what = 0; what < RESOURCE_KINDS; what++)
+		for (Resource *o = resources[what], *next; o; o = next) {
 			next = o->next;
 			if (o->context == c)
 				destroy(o);
@@ -171,8 +171,8 @@ void destroy_all_of(Context *c) {
 // grpo_emu_report reports what is not freed yet, and returns the number of all findings of this process.
 API int grpo_emu_report(void) {
 	pthread_mutex_lock(&lock);
-	tell_leaks(NULL);
-	int n = findings();
+	report_leaks(NULL);
+	int n = count_findings();
 	pthread_mutex_unlock(&lock);
 	return n;
 }

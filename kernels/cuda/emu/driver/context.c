@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 enum { DEPTH = 16 };
-static Context primary[MOST_DEVICES], *created;
+static Context primary[MAX_DEVICES], *created;
 static __thread Context *stack[DEPTH];
 static __thread int depth;
 
 Context *current(void) { return depth && stack[depth - 1] && stack[depth - 1]->alive ? stack[depth - 1] : NULL; }
 
-static bool known(const Context *c) {
+static bool context_exists(const Context *c) {
 	for (int d = 0; d < settings.devices; d++)
 		if (c == &primary[d])
 			return c->alive;
@@ -23,31 +23,31 @@ static bool known(const Context *c) {
 // in_use reports whether a context exists.
 bool in_use(void) {
 	bool alive = false;
-	for (int d = 0; d < MOST_DEVICES; d++)
+	for (int d = 0; d < MAX_DEVICES; d++)
 		alive = alive || primary[d].alive;
 	for (Context *c = created; c; c = c->next)
 		alive = alive || c->alive;
 	return alive;
 }
 
-// end reports what was not freed, and frees it.
-static void end(Context *c) {
+// end_context reports what was not freed, and frees it.
+static void end_context(Context *c) {
 	host_waits_for_all();
-	tell_leaks(c);
-	destroy_all_of(c);
+	report_leaks(c);
+	destroy_resources(c);
 	c->alive = false;
 	c->retained = 0;
-	c->stuck = SUCCESS;
+	c->sticky_error = SUCCESS;
 	c->used = 0;
 }
 
-static bool has(CUdevice d) { return d >= 0 && d < settings.devices; }
+static bool device_exists(CUdevice d) { return d >= 0 && d < settings.devices; }
 
 API CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!has(d) || !c)
+	if (!device_exists(d) || !c)
 		return leave(c ? INVALID_DEVICE : INVALID_VALUE);
 	if (settings.busy)
 		return leave(DEVICE_UNAVAILABLE);
@@ -62,10 +62,10 @@ API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!has(d) || !primary[d].retained)
-		return leave(has(d) ? INVALID_CONTEXT : INVALID_DEVICE);
+	if (!device_exists(d) || !primary[d].retained)
+		return leave(device_exists(d) ? INVALID_CONTEXT : INVALID_DEVICE);
 	if (--primary[d].retained == 0)
-		end(&primary[d]);
+		end_context(&primary[d]);
 	return leave(SUCCESS);
 }
 API CUresult cuDevicePrimaryCtxRelease(CUdevice d) { return cuDevicePrimaryCtxRelease_v2(d); }
@@ -74,18 +74,18 @@ API CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (has(d))
-		end(&primary[d]);
-	return leave(has(d) ? SUCCESS : INVALID_DEVICE);
+	if (device_exists(d))
+		end_context(&primary[d]);
+	return leave(device_exists(d) ? SUCCESS : INVALID_DEVICE);
 }
 
 API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice d, u32 flags) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (has(d))
+	if (device_exists(d))
 		primary[d].flags = flags;
-	return leave(has(d) ? SUCCESS : INVALID_DEVICE);
+	return leave(device_exists(d) ? SUCCESS : INVALID_DEVICE);
 }
 API CUresult cuDevicePrimaryCtxSetFlags(CUdevice d, u32 flags) { return cuDevicePrimaryCtxSetFlags_v2(d, flags); }
 
@@ -93,8 +93,8 @@ API CUresult cuDevicePrimaryCtxGetState(CUdevice d, u32 *flags, int *active) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!has(d) || !flags || !active)
-		return leave(has(d) ? INVALID_VALUE : INVALID_DEVICE);
+	if (!device_exists(d) || !flags || !active)
+		return leave(device_exists(d) ? INVALID_VALUE : INVALID_DEVICE);
 	*flags = primary[d].flags;
 	*active = primary[d].alive;
 	return leave(SUCCESS);
@@ -104,8 +104,8 @@ API CUresult cuCtxCreate_v2(CUcontext *c, u32 flags, CUdevice d) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!has(d) || !c || depth == DEPTH)
-		return leave(has(d) ? INVALID_VALUE : INVALID_DEVICE);
+	if (!device_exists(d) || !c || depth == DEPTH)
+		return leave(device_exists(d) ? INVALID_VALUE : INVALID_DEVICE);
 	if (settings.busy)
 		return leave(DEVICE_UNAVAILABLE);
 	*c = calloc(1, sizeof **c);
@@ -120,9 +120,9 @@ API CUresult cuCtxDestroy_v2(CUcontext c) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!known(c) || c->primary)
+	if (!context_exists(c) || c->primary)
 		return leave(INVALID_CONTEXT);
-	end(c); // the struct stays: it may be on the stacks of other threads, which must see that it is dead
+	end_context(c); // the struct stays: it may be on the stacks of other threads, which must see that it is dead
 	if (depth && stack[depth - 1] == c)
 		depth--;
 	return leave(SUCCESS);
@@ -132,7 +132,7 @@ API CUresult cuCtxPushCurrent_v2(CUcontext c) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
-	if (!known(c) || depth == DEPTH)
+	if (!context_exists(c) || depth == DEPTH)
 		return leave(INVALID_CONTEXT);
 	stack[depth++] = c;
 	return leave(SUCCESS);
@@ -155,7 +155,7 @@ API CUresult cuCtxSetCurrent(CUcontext c) {
 	if (r)
 		return r;
 	count(CONTEXTS);
-	if (c && !known(c))
+	if (c && !context_exists(c))
 		return leave(INVALID_CONTEXT);
 	if (!depth)
 		depth = 1;
@@ -196,7 +196,7 @@ API CUresult cuCtxGetApiVersion(CUcontext c, u32 *v) {
 		return r;
 	if (v)
 		*v = 3020;
-	return leave(!v ? INVALID_VALUE : c && !known(c) ? INVALID_CONTEXT : SUCCESS);
+	return leave(!v ? INVALID_VALUE : c && !context_exists(c) ? INVALID_CONTEXT : SUCCESS);
 }
 
 API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {

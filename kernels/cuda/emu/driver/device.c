@@ -39,7 +39,7 @@ API CUresult cuDeviceGetCount(int *n) {
 	return leave(n ? SUCCESS : INVALID_VALUE);
 }
 
-static CUresult on(CUdevice d, const void *result) {
+static CUresult enter_device(CUdevice d, const void *result) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
@@ -47,7 +47,7 @@ static CUresult on(CUdevice d, const void *result) {
 }
 
 API CUresult cuDeviceGet(CUdevice *d, int n) {
-	CUresult r = on(n, d);
+	CUresult r = enter_device(n, d);
 	if (r)
 		return r;
 	*d = n;
@@ -55,7 +55,7 @@ API CUresult cuDeviceGet(CUdevice *d, int n) {
 }
 
 API CUresult cuDeviceGetName(char *s, int n, CUdevice d) {
-	CUresult r = on(d, s);
+	CUresult r = enter_device(d, s);
 	if (r)
 		return r;
 	if (n > 0)
@@ -64,7 +64,7 @@ API CUresult cuDeviceGetName(char *s, int n, CUdevice d) {
 }
 
 API CUresult cuDeviceGetUuid(char s[16], CUdevice d) {
-	CUresult r = on(d, s);
+	CUresult r = enter_device(d, s);
 	if (r)
 		return r;
 	memcpy(s, "emulated device", 16);
@@ -74,7 +74,7 @@ API CUresult cuDeviceGetUuid(char s[16], CUdevice d) {
 API CUresult cuDeviceGetUuid_v2(char s[16], CUdevice d) { return cuDeviceGetUuid(s, d); }
 
 API CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) {
-	CUresult r = on(d, n);
+	CUresult r = enter_device(d, n);
 	if (r)
 		return r;
 	*n = settings.memory;
@@ -82,7 +82,7 @@ API CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) {
 }
 
 API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d) {
-	CUresult r = on(d, major ? minor : NULL);
+	CUresult r = enter_device(d, major ? minor : NULL);
 	if (r)
 		return r;
 	*major = settings.capability / 10;
@@ -91,7 +91,7 @@ API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d) {
 }
 
 API CUresult cuDeviceGetPCIBusId(char *s, int n, CUdevice d) {
-	CUresult r = on(d, s);
+	CUresult r = enter_device(d, s);
 	if (r)
 		return r;
 	snprintf(s, n > 0 ? (size_t)n : 0, "0000:%02x:00.0", d + 1);
@@ -99,7 +99,7 @@ API CUresult cuDeviceGetPCIBusId(char *s, int n, CUdevice d) {
 }
 
 API CUresult cuDeviceCanAccessPeer(int *yes, CUdevice a, CUdevice b) {
-	CUresult r = on(a, yes);
+	CUresult r = enter_device(a, yes);
 	if (r)
 		return r;
 	*yes = 0;
@@ -119,7 +119,7 @@ static const struct { int attribute, value; } attributes[] = {
 };
 
 API CUresult cuDeviceGetAttribute(int *v, int attribute, CUdevice d) {
-	CUresult r = on(d, v);
+	CUresult r = enter_device(d, v);
 	if (r)
 		return r;
 	switch (attribute) {

@@ -1,7 +1,7 @@
-// The driver interface of the emulated device: what a libcuda.so.1 answers, as far as the project and its libraries call it.
+// The driver interface of the emulated device: the functions of a libcuda.so.1 that the project and its libraries call.
 //
 //   settings.c  which device is emulated, and which of its calls fail: environment variables
-//   call.c      the way into every call: one at a time, counted, with the error that sticks
+//   call.c      entry and exit of every call: one at a time, counted, with the sticky error
 //   device.c, context.c, memory.c, copy.c, stream.c, module.c, launch.c   the calls by subject;  absent.c  calls that are refused
 #ifndef GRPO_EMU_DRIVER_H
 #define GRPO_EMU_DRIVER_H
@@ -23,16 +23,16 @@ enum {
 	PRIMARY_CONTEXT_ACTIVE = 708, CONTEXT_IS_DESTROYED = 709, HOST_MEMORY_ALREADY_REGISTERED = 712, HOST_MEMORY_NOT_REGISTERED = 713,
 	ILLEGAL_INSTRUCTION = 715, MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, UNKNOWN = 999
 };
-enum { MOST_DEVICES = 8, MOST_STREAMS = 255, HOST = MOST_STREAMS, ACTORS };
+enum { MAX_DEVICES = 8, MAX_STREAMS = 255, HOST = MAX_STREAMS, CLOCKS };
 
 #define API __attribute__((visibility("default")))
 
 typedef struct {
 	int devices, capability, driver, mode;
-	const char *name, *answer; // answer: FUNCTION:CODE, or none
-	u64 memory, memory_ends;   // memory_ends: allocations beyond it fail
+	const char *name, *inject; // inject: FUNCTION:CODE, an error to return; or none
+	u64 memory, allocation_limit; // allocations beyond the limit fail
 	u64 fail_launch, lost_at;  // the nth launch, the nth call; 0: none
-	bool busy, idle;           // idle: queued operations are not done
+	bool busy, idle;           // idle: launches, copies and fills are not executed
 } Settings;
 extern Settings settings;
 void read_settings(void);
@@ -43,7 +43,7 @@ typedef struct Context {
 	int device, retained;
 	u32 flags;
 	u64 used;                  // bytes
-	CUresult stuck;            // the error that all later calls return
+	CUresult sticky_error;     // all later calls return it
 	struct Context *next;
 } Context;
 
@@ -56,36 +56,35 @@ extern bool initialized;
 extern u64 calls;
 
 // The counters, in the order of Counts in emu's counts.go.
-typedef enum { CALLS, LAUNCHES, UPLOADS, DOWNLOADS, COPIES, FILLS, WAITS, CONTEXTS, COUNTED } Counted;
-void count(Counted what);
+typedef enum { CALLS, LAUNCHES, UPLOADS, DOWNLOADS, COPIES, FILLS, WAITS, CONTEXTS, COUNTERS } Counter;
+void count(Counter what);
 Context *current(void);
 bool in_use(void);
 void fail_context(Kind kind, const char *text);
 
-// Owned is memory or another resource that must be freed.
-typedef enum { DEVICE_MEMORY, PINNED_MEMORY, STREAM, EVENT, MODULE } What;
-enum { KINDS_OWNED = MODULE + 1 };
-typedef struct Owned {
-	What what;
-	void *thing;               // Allocation, the host's memory, Stream, Event, Module
+// Resource is memory or another resource that must be freed.
+typedef enum { DEVICE_MEMORY, PINNED_MEMORY, STREAM, EVENT, MODULE } ResourceKind;
+enum { RESOURCE_KINDS = MODULE + 1 };
+typedef struct Resource {
+	ResourceKind what;
+	void *handle;              // Allocation, the host's memory, Stream, Event, Module
 	u64 size, call;
 	Context *context;
-	bool told;
-	struct Owned *next;
-} Owned;
-Owned *own(What what, void *thing, u64 size);
-Owned *owned(What what, const void *thing);
-void disown(Owned *o);
-void tell_leaks(const Context *c);
-void destroy_all_of(Context *c);
+	bool reported;
+	struct Resource *next;
+} Resource;
+Resource *add_resource(ResourceKind what, void *handle, u64 size);
+Resource *find_resource(ResourceKind what, const void *handle);
+void remove_resource(Resource *o);
+void report_leaks(const Context *c);
+void destroy_resources(Context *c);
 
 u32 shared_limit(void);
 
-CUresult take_memory(CUdeviceptr *p, size_t n);
-void free_memory(Owned *o);
-Owned *pinned_memory(const void *host);
+CUresult allocate_memory(CUdeviceptr *p, size_t n);
+void free_memory(Resource *o);
+Resource *find_pinned(const void *host);
 
-// Stream has knows[t]: how many operations of stream t are known to precede its next one.
 struct Stream {
 	u32 index;
 	bool used, non_blocking;
@@ -93,7 +92,7 @@ struct Stream {
 	Context *context;
 };
 struct Event {
-	u32 knows[ACTORS];
+	u32 clock[CLOCKS];         // a vector clock: see stream.c
 	bool recorded, untimed;
 	double time;
 };

@@ -6,33 +6,33 @@
 
 enum { ALIGNMENT = 512, MEMORY_HOST = 1, MEMORY_DEVICE = 2 };
 
-static u64 taken(u64 n) { return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static u64 rounded_size(u64 n) { return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-CUresult take_memory(CUdeviceptr *p, size_t n) {
+CUresult allocate_memory(CUdeviceptr *p, size_t n) {
 	Context *c = current();
 	if (!p || !n)
 		return INVALID_VALUE;
-	u64 end = settings.memory < settings.memory_ends ? settings.memory : settings.memory_ends;
-	if (n > end || c->used + taken(n) > end)
+	u64 end = settings.memory < settings.allocation_limit ? settings.memory : settings.allocation_limit;
+	if (n > end || c->used + rounded_size(n) > end)
 		return OUT_OF_MEMORY;
 	Allocation *a = allocate(n, "allocation");
 	if (!a)
 		return OUT_OF_MEMORY;
-	own(DEVICE_MEMORY, a, n);
-	c->used += taken(n);
+	add_resource(DEVICE_MEMORY, a, n);
+	c->used += rounded_size(n);
 	*p = a->base;
 	return SUCCESS;
 }
 
-void free_memory(Owned *o) {
-	o->context->used -= taken(o->size);
-	release(o->thing);
-	disown(o);
+void free_memory(Resource *o) {
+	o->context->used -= rounded_size(o->size);
+	release(o->handle);
+	remove_resource(o);
 }
 
 API CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	CUresult r = enter(IN_CONTEXT);
-	return r ? r : leave(take_memory(p, n));
+	return r ? r : leave(allocate_memory(p, n));
 }
 
 API CUresult cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream stream) {
@@ -41,20 +41,20 @@ API CUresult cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream stream) {
 	if (r)
 		return r;
 	r = get_stream(stream, &s);
-	return leave(r ? r : take_memory(p, n));
+	return leave(r ? r : allocate_memory(p, n));
 }
 
-// the_start_of returns the allocation that begins at p: only its first address can be freed.
-static Owned *the_start_of(CUdeviceptr p) {
+// allocation_at returns the allocation that begins at p; only its first address can be freed.
+static Resource *allocation_at(CUdeviceptr p) {
 	Allocation *a = find_allocation(p);
-	return a && !a->freed && a->base == p ? owned(DEVICE_MEMORY, a) : NULL;
+	return a && !a->freed && a->base == p ? find_resource(DEVICE_MEMORY, a) : NULL;
 }
 
 API CUresult cuMemFree_v2(CUdeviceptr p) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	Owned *o = p ? the_start_of(p) : NULL;
+	Resource *o = p ? allocation_at(p) : NULL;
 	host_waits_for_all(); // as the driver does
 	if (o)
 		free_memory(o);
@@ -67,10 +67,10 @@ API CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	Owned *o = the_start_of(p);
+	Resource *o = allocation_at(p);
 	if ((r = get_stream(stream, &s)) || !o)
 		return leave(r ? r : INVALID_VALUE);
-	if (touch_range(o->thing, 0, o->size, WRITE, begin_operation(s), why, sizeof why))
+	if (touch_range(o->handle, 0, o->size, WRITE, begin_operation(s), why, sizeof why))
 		free_memory(o);
 	else
 		fail_context(STREAM_RACE, why);
@@ -113,7 +113,7 @@ static CUresult pin(void **p, size_t n) {
 	if (!*p)
 		return leave(OUT_OF_MEMORY);
 	memset(*p, 0xff, n);
-	own(PINNED_MEMORY, *p, n);
+	add_resource(PINNED_MEMORY, *p, n);
 	return leave(SUCCESS);
 }
 API CUresult cuMemAllocHost_v2(void **p, size_t n) { return pin(p, n); }
@@ -123,11 +123,11 @@ API CUresult cuMemFreeHost(void *p) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	Owned *o = owned(PINNED_MEMORY, p);
+	Resource *o = find_resource(PINNED_MEMORY, p);
 	host_waits_for_all();
 	if (o) {
 		free(p);
-		disown(o);
+		remove_resource(o);
 	}
 	return leave(o ? SUCCESS : INVALID_VALUE);
 }
@@ -138,7 +138,7 @@ API CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr p) {
 	if (r)
 		return r;
 	Allocation *a = find_allocation(p);
-	bool device = a && !a->freed && p >= a->base && p - a->base < a->size, host = !device && pinned_memory((void *)(uintptr_t)p);
+	bool device = a && !a->freed && p >= a->base && p - a->base < a->size, host = !device && find_pinned((void *)(uintptr_t)p);
 	if (!value || (!device && !host))
 		return leave(INVALID_VALUE);
 	switch (attribute) {

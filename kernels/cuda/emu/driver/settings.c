@@ -8,49 +8,49 @@
 
 Settings settings;
 
-static u64 number(const char *name, u64 otherwise) {
+static u64 size_setting(const char *name, u64 fallback) {
 	const char *s = getenv(name);
 	char *end;
 	if (!s || !*s)
-		return otherwise;
+		return fallback;
 	u64 v = strtoull(s, &end, 10);
 	u32 shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
 	if (end == s || end[shift ? 1 : 0]) {
-		fprintf(stderr, "emulated device: %s=%s: expected a number such as 128M; %llu is taken\n", name, s, (unsigned long long)otherwise);
-		return otherwise;
+		fprintf(stderr, "emulated device: %s=%s: expected a number such as 128M; %llu is taken\n", name, s, (unsigned long long)fallback);
+		return fallback;
 	}
 	return v << shift;
 }
 
-// dotted reads 8.0 as 80 and, with a scale of 1000, 12.4 as 12040.
-static int dotted(const char *name, int otherwise, int scale, int small) {
+// version_setting reads 8.0 as 80 and, with a scale of 1000, 12.4 as 12040.
+static int version_setting(const char *name, int fallback, int scale, int small) {
 	const char *s = getenv(name);
 	int major, minor;
 	if (!s || !*s)
-		return otherwise;
+		return fallback;
 	if (sscanf(s, "%d.%d", &major, &minor) != 2 || major < 0 || minor < 0 || minor > 9) {
 		fprintf(stderr, "emulated device: %s=%s: expected two numbers and a dot, such as 8.0; the default is taken\n", name, s);
-		return otherwise;
+		return fallback;
 	}
 	return major * scale + minor * small;
 }
 
 void read_settings(void) {
 	const char *name = getenv("GRPO_EMU_NAME");
-	u64 n = number("GRPO_EMU_DEVICES", 1);
+	u64 n = size_setting("GRPO_EMU_DEVICES", 1);
 	settings = (Settings){
-		.devices = n > MOST_DEVICES ? MOST_DEVICES : (int)n,
+		.devices = n > MAX_DEVICES ? MAX_DEVICES : (int)n,
 		.name = name && *name ? name : "Emulated device",
-		.capability = dotted("GRPO_EMU_CAPABILITY", 80, 10, 1),
-		.driver = dotted("GRPO_EMU_DRIVER", 12040, 1000, 10),
-		.mode = (int)number("GRPO_EMU_MODE", 0),
-		.answer = getenv("GRPO_EMU_ANSWER"),
-		.memory = number("GRPO_EMU_MEMORY", 4ull << 30),
-		.memory_ends = number("GRPO_EMU_OOM_AFTER", UINT64_MAX),
-		.fail_launch = number("GRPO_EMU_FAIL_LAUNCH", 0),
-		.lost_at = number("GRPO_EMU_LOST_AT", 0),
-		.busy = number("GRPO_EMU_BUSY", 0) != 0,
-		.idle = number("GRPO_EMU_IDLE", 0) != 0,
+		.capability = version_setting("GRPO_EMU_CAPABILITY", 80, 10, 1),
+		.driver = version_setting("GRPO_EMU_DRIVER", 12040, 1000, 10),
+		.mode = (int)size_setting("GRPO_EMU_MODE", 0),
+		.inject = getenv("GRPO_EMU_ANSWER"),
+		.memory = size_setting("GRPO_EMU_MEMORY", 4ull << 30),
+		.allocation_limit = size_setting("GRPO_EMU_OOM_AFTER", UINT64_MAX),
+		.fail_launch = size_setting("GRPO_EMU_FAIL_LAUNCH", 0),
+		.lost_at = size_setting("GRPO_EMU_LOST_AT", 0),
+		.busy = size_setting("GRPO_EMU_BUSY", 0) != 0,
+		.idle = size_setting("GRPO_EMU_IDLE", 0) != 0,
 	};
 }
 

@@ -1,6 +1,6 @@
-// Streams and events. Operations run at once, in the order of the calls; the model is of who may rely on their order. Each stream numbers
-// its operations, and knows up to which number the operations of every other stream precede it: from the events that it waited for, and
-// from what the host had waited for when the operation was called. The host is treated as one more stream.
+// Streams and events. Operations run at once, in the order of the calls. What is modelled is which of them a card would order, by vector
+// clocks: each stream numbers its operations, and clocks[s][t] is how many operations of stream t precede the next one of stream s,
+// because of events that s waited for, or because the host had waited before the call. The host has a clock like a stream.
 #include "driver.h"
 
 #include <stdio.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { RING = 1 << 16 };
+enum { RECENT = 1 << 16 };
 
-static u32 knows[ACTORS][ACTORS], sequence[ACTORS], last_operation;
-static Operation ring[RING];
-static struct Stream streams[MOST_STREAMS]; // the first is the default stream
+static u32 clocks[CLOCKS][CLOCKS], sequence[CLOCKS], last_operation;
+static Operation recent[RECENT];
+static struct Stream streams[MAX_STREAMS]; // the first is the default stream
 struct Stream default_stream;
 
 typedef struct Deferred {
@@ -25,8 +25,8 @@ typedef struct Deferred {
 } Deferred;
 static Deferred *deferred, **last_deferred = &deferred;
 
-static void join(u32 *into, const u32 *from) {
-	for (u32 t = 0; t < ACTORS; t++)
+static void merge_clock(u32 *into, const u32 *from) {
+	for (u32 t = 0; t < CLOCKS; t++)
 		into[t] = from[t] > into[t] ? from[t] : into[t];
 }
 
@@ -38,7 +38,7 @@ CUresult get_stream(CUstream handle, struct Stream **s) {
 		*s = &default_stream;
 		return SUCCESS;
 	}
-	if (handle < streams || handle >= streams + MOST_STREAMS || !handle->used)
+	if (handle < streams || handle >= streams + MAX_STREAMS || !handle->used)
 		return INVALID_HANDLE;
 	*s = handle;
 	return SUCCESS;
@@ -46,29 +46,29 @@ CUresult get_stream(CUstream handle, struct Stream **s) {
 
 // begin_operation numbers an operation. The default stream and those not created non-blocking wait for each other.
 u32 begin_operation(struct Stream *s) {
-	join(knows[s->index], knows[HOST]);
+	merge_clock(clocks[s->index], clocks[HOST]);
 	if (is_default(s)) {
-		for (u32 t = 1; t < MOST_STREAMS; t++)
+		for (u32 t = 1; t < MAX_STREAMS; t++)
 			if (streams[t].used && !streams[t].non_blocking)
-				join(knows[0], knows[t]);
+				merge_clock(clocks[0], clocks[t]);
 	} else if (!s->non_blocking) {
-		join(knows[s->index], knows[0]);
+		merge_clock(clocks[s->index], clocks[0]);
 	}
-	knows[s->index][s->index] = ++sequence[s->index];
-	if (ring[last_operation % RING].stream != s->index)
-		lone_since = last_operation + 1;
-	ring[++last_operation % RING] = (Operation){s->index, sequence[s->index]};
+	clocks[s->index][s->index] = ++sequence[s->index];
+	if (recent[last_operation % RECENT].stream != s->index)
+		one_stream_since = last_operation + 1;
+	recent[++last_operation % RECENT] = (Operation){s->index, sequence[s->index]};
 	return last_operation;
 }
 
 bool operation_is_ordered(u32 earlier, u32 later) {
-	Operation e = ring[earlier % RING], l = ring[later % RING];
-	return later - earlier >= RING || e.stream == l.stream || knows[l.stream][e.stream] >= e.sequence;
+	Operation e = recent[earlier % RECENT], l = recent[later % RECENT];
+	return later - earlier >= RECENT || e.stream == l.stream || clocks[l.stream][e.stream] >= e.sequence;
 }
 
-void describe_operations(u32 earlier, u32 later, char *into, size_t room) {
-	Operation e = ring[earlier % RING], l = ring[later % RING];
-	snprintf(into, room, "stream %u, of which this is operation %u, did not wait for operation %u of stream %u, which touched them; record "
+void describe_operations(u32 earlier, u32 later, char *into, size_t size) {
+	Operation e = recent[earlier % RECENT], l = recent[later % RECENT];
+	snprintf(into, size, "stream %u, of which this is operation %u, did not wait for operation %u of stream %u, which touched them; record "
 		"an event there and wait for it here", l.stream, l.sequence, e.sequence, e.stream);
 }
 
@@ -83,12 +83,12 @@ static void deliver(const Deferred *d) {
 	}
 }
 
-// learn is called at every wait of the host: copies that have ended arrive.
-static void learn(const u32 *from) {
-	join(knows[HOST], from);
+// advance_host_clock follows a wait of the host: copies that have ended arrive in host memory.
+static void advance_host_clock(const u32 *from) {
+	merge_clock(clocks[HOST], from);
 	for (Deferred **p = &deferred; *p;) {
 		Deferred *d = *p;
-		if (d->sequence > knows[HOST][d->stream]) {
+		if (d->sequence > clocks[HOST][d->stream]) {
 			p = &d->next;
 			continue;
 		}
@@ -101,18 +101,18 @@ static void learn(const u32 *from) {
 	while (*last_deferred)
 		last_deferred = &(*last_deferred)->next;
 	bool all = true;
-	for (u32 t = 0; t < MOST_STREAMS; t++)
-		all = all && knows[HOST][t] == sequence[t];
+	for (u32 t = 0; t < MAX_STREAMS; t++)
+		all = all && clocks[HOST][t] == sequence[t];
 	if (all)
-		settled_operation = last_operation;
+		completed_operation = last_operation;
 }
 
-void host_waits(const struct Stream *s) { learn(knows[s->index]); }
+void host_waits(const struct Stream *s) { advance_host_clock(clocks[s->index]); }
 
 void host_waits_for_all(void) {
-	u32 all[ACTORS];
+	u32 all[CLOCKS];
 	memcpy(all, sequence, sizeof all);
-	learn(all);
+	advance_host_clock(all);
 }
 
 void defer_copy(const struct Stream *s, void *host, const void *bytes, u64 n, bool to_host) {
@@ -134,10 +134,10 @@ API CUresult cuStreamCreateWithPriority(CUstream *s, u32 flags, int priority) {
 		return r;
 	if (!s || flags > 1)
 		return leave(INVALID_VALUE);
-	for (u32 t = 1; t < MOST_STREAMS; t++)
+	for (u32 t = 1; t < MAX_STREAMS; t++)
 		if (!streams[t].used) {
 			streams[t] = (struct Stream){t, true, flags == 1, priority, current()};
-			own(STREAM, *s = &streams[t], 0);
+			add_resource(STREAM, *s = &streams[t], 0);
 			return leave(SUCCESS);
 		}
 	return leave(OUT_OF_MEMORY);
@@ -154,7 +154,7 @@ API CUresult cuStreamDestroy_v2(CUstream s) {
 	r = get_stream(s, &t);
 	if (r || t == &default_stream)
 		return leave(INVALID_HANDLE);
-	disown(owned(STREAM, t));
+	remove_resource(find_resource(STREAM, t));
 	free_stream(t);
 	return leave(SUCCESS);
 }
@@ -179,8 +179,8 @@ API CUresult cuStreamGetFlags(CUstream s, u32 *flags) {
 	return leave(r);
 }
 
-// settle is for waits and for queries of a stream, since operations are done when they are called.
-static CUresult settle(CUstream s, bool waits) {
+// wait_or_query waits for a stream or asks whether it is done: here the same, since operations run when they are called.
+static CUresult wait_or_query(CUstream s, bool waits) {
 	struct Stream *t;
 	CUresult r = enter_call(IN_CONTEXT, waits ? "cuStreamSynchronize" : "cuStreamQuery");
 	if (r)
@@ -192,10 +192,10 @@ static CUresult settle(CUstream s, bool waits) {
 			begin_operation(t);
 		host_waits(t);
 	}
-	return leave(r ? r : current()->stuck);
+	return leave(r ? r : current()->sticky_error);
 }
-API CUresult cuStreamSynchronize(CUstream s) { return settle(s, true); }
-API CUresult cuStreamQuery(CUstream s) { return settle(s, false); }
+API CUresult cuStreamSynchronize(CUstream s) { return wait_or_query(s, true); }
+API CUresult cuStreamQuery(CUstream s) { return wait_or_query(s, false); }
 
 API CUresult cuCtxSynchronize(void) {
 	CUresult r = enter(IN_CONTEXT);
@@ -203,7 +203,7 @@ API CUresult cuCtxSynchronize(void) {
 		return r;
 	count(WAITS);
 	host_waits_for_all();
-	return leave(current()->stuck);
+	return leave(current()->sticky_error);
 }
 
 static double now(void) {
@@ -222,7 +222,7 @@ API CUresult cuEventCreate(CUevent *e, u32 flags) {
 	if (!*e)
 		return leave(OUT_OF_MEMORY);
 	(*e)->untimed = flags & 2;
-	own(EVENT, *e, 0);
+	add_resource(EVENT, *e, 0);
 	return leave(SUCCESS);
 }
 
@@ -230,9 +230,9 @@ API CUresult cuEventDestroy_v2(CUevent e) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	Owned *o = owned(EVENT, e);
+	Resource *o = find_resource(EVENT, e);
 	if (o) {
-		disown(o);
+		remove_resource(o);
 		free(e);
 	}
 	return leave(o ? SUCCESS : INVALID_HANDLE);
@@ -243,10 +243,10 @@ API CUresult cuEventRecord(CUevent e, CUstream stream) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if ((r = get_stream(stream, &s)) || !owned(EVENT, e))
+	if ((r = get_stream(stream, &s)) || !find_resource(EVENT, e))
 		return leave(INVALID_HANDLE);
 	begin_operation(s);
-	memcpy(e->knows, knows[s->index], sizeof e->knows);
+	memcpy(e->clock, clocks[s->index], sizeof e->clock);
 	e->recorded = true;
 	e->time = now();
 	return leave(SUCCESS);
@@ -258,33 +258,33 @@ API CUresult cuStreamWaitEvent(CUstream stream, CUevent e, u32 flags) {
 	(void)flags;
 	if (r)
 		return r;
-	if ((r = get_stream(stream, &s)) || !owned(EVENT, e))
+	if ((r = get_stream(stream, &s)) || !find_resource(EVENT, e))
 		return leave(INVALID_HANDLE);
 	if (e->recorded)
-		join(knows[s->index], e->knows);
+		merge_clock(clocks[s->index], e->clock);
 	return leave(SUCCESS);
 }
 
-static CUresult settle_event(CUevent e, bool waits) {
+static CUresult wait_or_query_event(CUevent e, bool waits) {
 	CUresult r = enter_call(IN_CONTEXT, waits ? "cuEventSynchronize" : "cuEventQuery");
 	if (r)
 		return r;
 	if (waits)
 		count(WAITS);
-	if (!owned(EVENT, e))
+	if (!find_resource(EVENT, e))
 		return leave(INVALID_HANDLE);
 	if (e->recorded)
-		learn(e->knows);
-	return leave(current()->stuck);
+		advance_host_clock(e->clock);
+	return leave(current()->sticky_error);
 }
-API CUresult cuEventSynchronize(CUevent e) { return settle_event(e, true); }
-API CUresult cuEventQuery(CUevent e) { return settle_event(e, false); }
+API CUresult cuEventSynchronize(CUevent e) { return wait_or_query_event(e, true); }
+API CUresult cuEventQuery(CUevent e) { return wait_or_query_event(e, false); }
 
 API CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if (!ms || !owned(EVENT, a) || !owned(EVENT, b) || !a->recorded || !b->recorded || a->untimed || b->untimed)
+	if (!ms || !find_resource(EVENT, a) || !find_resource(EVENT, b) || !a->recorded || !b->recorded || a->untimed || b->untimed)
 		return leave(INVALID_HANDLE);
 	*ms = (float)((b->time - a->time) * 1e3);
 	return leave(SUCCESS);

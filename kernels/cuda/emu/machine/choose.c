@@ -6,16 +6,16 @@
 
 Handler nothing, pack, unpack, move2, move4, move8;
 
-static int by_name(const void *a, const void *b) { return strcmp(((const Row *)a)->name, ((const Row *)b)->name); }
+static int by_name(const void *a, const void *b) { return strcmp(((const Opcode *)a)->name, ((const Opcode *)b)->name); }
 
-// find_row looks up a name in the tables of the op_*.c files, which are sorted once. Modules are loaded one at a time.
-static const Row *find_row(Word name) {
-	static Row all[1200];
+// find_opcode looks up a name in the tables of the op_*.c files, which are sorted once. Modules are loaded one at a time.
+static const Opcode *find_opcode(Token name) {
+	static Opcode all[1200];
 	static size_t n;
 	if (!n) {
-		const Row *tables[] = {integer_rows, bit_rows, float_rows, compare_rows, convert_rows, warp_rows, matrix_rows};
+		const Opcode *tables[] = {integer_opcodes, bit_opcodes, float_opcodes, compare_opcodes, convert_opcodes, warp_opcodes, matrix_opcodes};
 		for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-			for (const Row *r = tables[t]; r->name && n < sizeof all / sizeof *all; r++)
+			for (const Opcode *r = tables[t]; r->name && n < sizeof all / sizeof *all; r++)
 				all[n++] = *r;
 		qsort(all, n, sizeof *all, by_name);
 	}
@@ -24,25 +24,25 @@ static const Row *find_row(Word name) {
 		return NULL;
 	memcpy(text, name.at, (size_t)name.n);
 	text[name.n] = 0;
-	return bsearch(&(Row){.name = text}, all, n, sizeof *all, by_name);
+	return bsearch(&(Opcode){.name = text}, all, n, sizeof *all, by_name);
 }
 
 // any_width accepts a register of any declared width, or a constant in 8 bytes.
-static u32 any_width(Loader *t, const Operand *o, u8 *width) {
+static u32 any_width(Parser *t, const Operand *o, u8 *width) {
 	*width = o->kind == 'i' ? 8 : (u8)o->size;
-	return place_of(t, o, *width);
+	return operand_offset(t, o, *width);
 }
 
-// apply puts the operands of a statement in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four 32-bit
-// registers, w a register of any width, | an optional predicate after the operand before; &, / and ^ say how a comparison is combined
-// with a predicate. The first operand is written, except in rows that begin with -.
-static void apply(Loader *t, Statement *s, const Row *row) {
+// set_operands stores the operands of a statement as its opcode describes them: 2, 4, 8 is a size in bytes, p a predicate, v4 a vector of
+// four 32-bit registers, w a register of any width, | an optional predicate result after the previous operand; &, / and ^ combine a
+// comparison with a predicate by and, or, exclusive or. The first operand is written, except in opcodes that begin with -.
+static void set_operands(Parser *t, Statement *s, const Opcode *opcode) {
 	Ins *i = s->ins;
 	u32 next = 0;
 	int n = 0;
-	bool writes = row->operands[0] != '-';
-	i->run = row->run;
-	for (const char *c = row->operands + !writes; *c; c++) {
+	bool writes = opcode->operands[0] != '-';
+	i->run = opcode->run;
+	for (const char *c = opcode->operands + !writes; *c; c++) {
 		u32 before = next;
 		if (*c == '|') {
 			i->writes |= (u16)(1u << next);
@@ -51,42 +51,42 @@ static void apply(Loader *t, Statement *s, const Row *row) {
 			continue;
 		}
 		if (strchr("&/^", *c)) {
-			i->has = (u8)*c;
+			i->variant = (u8)*c;
 			continue;
 		}
 		if (n == s->n)
-			refuse(t, s->name, "too few operands");
+			parse_error(t, s->name, "too few operands");
 		const Operand *o = &s->operand[n++];
 		if (*c == 'v')
-			place_vector(t, o, (u32)(*++c - '0'), 4, i, &next);
+			set_vector_operands(t, o, (u32)(*++c - '0'), 4, i, &next);
 		else if (*c == 'w')
-			i->operand[next++] = any_width(t, o, c == row->operands ? &i->width : &i->bytes);
+			i->operand[next++] = any_width(t, o, c == opcode->operands ? &i->width : &i->bytes);
 		else
-			i->operand[next++] = place_of(t, o, *c == 'p' ? 0 : (u32)(*c - '0'));
+			i->operand[next++] = operand_offset(t, o, *c == 'p' ? 0 : (u32)(*c - '0'));
 		*(before || !writes ? &i->reads : &i->writes) |= (u16)((1u << next) - (1u << before));
 	}
 	if (n != s->n)
-		refuse(t, s->name, "too many operands");
+		parse_error(t, s->name, "too many operands");
 	for (n = 0; n < s->n; n++)
 		if (s->operand[n].second)
-			refuse(t, s->name, "no second result here");
+			parse_error(t, s->name, "no second result here");
 }
 
-Parts parts_of(Loader *t, Word name) {
+Parts parts_of(Parser *t, Token name) {
 	Parts p = {0};
 	const char *from = name.at, *end = name.at + name.n;
 	for (const char *c = from; c <= end; c++)
 		if (c == end || *c == '.') {
 			if (p.n == (int)(sizeof p.part / sizeof *p.part))
-				refuse(t, name, "no instruction that this machine knows");
-			p.part[p.n++] = (Word){from, (int)(c - from), name.line};
+				parse_error(t, name, "no instruction that this machine knows");
+			p.part[p.n++] = (Token){from, (int)(c - from), name.line};
 			from = c + 1;
 		}
 	return p;
 }
 
-static bool choose_move(Loader *t, Statement *s) {
-	if (s->n != 2 || !(same(s->name, "mov.b32") || same(s->name, "mov.b64")))
+static bool choose_move(Parser *t, Statement *s) {
+	if (s->n != 2 || !(token_is(s->name, "mov.b32") || token_is(s->name, "mov.b64")))
 		return false;
 	u32 size = s->name.at[4] == 'b' && s->name.at[5] == '3' ? 4 : 8, next = 1;
 	bool unpacks = s->operand[0].kind == 'v';
@@ -97,11 +97,11 @@ static bool choose_move(Loader *t, Statement *s) {
 	i->count = (u8)v->n;
 	i->width = (u8)size;
 	i->bytes = (u8)(size / (u32)(v->n ? v->n : 1));
-	i->operand[0] = place_of(t, whole, size);
-	for (int n = 0; n < v->n; n++) // the part for a sink is discarded
+	i->operand[0] = operand_offset(t, whole, size);
+	for (int n = 0; n < v->n; n++) // parts named _ are discarded
 		if (v->part[n].kind == '_' && unpacks)
 			v->part[n] = (Part){'r', SINK, i->bytes, 0};
-	place_vector(t, v, i->count, i->bytes, i, &next);
+	set_vector_operands(t, v, i->count, i->bytes, i, &next);
 	i->run = unpacks ? unpack : pack;
 	i->reads = unpacks ? 1 : (u16)((1u << next) - 2);
 	i->writes = unpacks ? (u16)((1u << next) - 2) : 1;
@@ -109,40 +109,40 @@ static bool choose_move(Loader *t, Statement *s) {
 }
 
 // choose_barrier: bar.sync a; bar.sync a, threads; bar.arrive a, threads.
-static bool choose_barrier(Loader *t, Statement *s) {
+static bool choose_barrier(Parser *t, Statement *s) {
 	static const char *names[] = {"bar.sync", "barrier.sync", "barrier.sync.aligned", "bar.arrive", "barrier.arrive",
 		"barrier.arrive.aligned"};
 	for (int n = 0; n < 6; n++) {
-		if (!same(s->name, names[n]))
+		if (!token_is(s->name, names[n]))
 			continue;
 		Ins *i = s->ins;
 		bool arrives = n > 2;
 		if (s->n < 1 + arrives || s->n > 2)
-			refuse(t, s->name, "expected %s", arrives ? "a barrier and a number of threads" : "a barrier, and perhaps a number of threads");
+			parse_error(t, s->name, "expected %s", arrives ? "a barrier and a number of threads" : "a barrier, and perhaps a number of threads");
 		i->flow = BARRIER;
-		i->has = (u8)((s->n == 2) | arrives << 1);
+		i->variant = (u8)((s->n == 2) | arrives << 1);
 		i->reads = (u16)((1u << s->n) - 1);
 		for (int o = 0; o < s->n; o++)
-			i->operand[o] = place_of(t, &s->operand[o], 4);
+			i->operand[o] = operand_offset(t, &s->operand[o], 4);
 		return true;
 	}
 	return false;
 }
 
-void choose(Loader *t, Statement *s) {
+void choose(Parser *t, Statement *s) {
 	static const char *fences[] = {"membar.cta", "membar.gl", "membar.sys", "fence.acq_rel.cta", "fence.acq_rel.gpu",
 		"fence.acq_rel.sys", "fence.sc.cta", "fence.sc.gpu", "fence.sc.sys"};
-	if (same(s->name, "ret") || same(s->name, "exit") || same(s->name, "trap")) {
+	if (token_is(s->name, "ret") || token_is(s->name, "exit") || token_is(s->name, "trap")) {
 		s->ins->flow = EXIT;
-		s->ins->has = same(s->name, "trap");
+		s->ins->variant = token_is(s->name, "trap");
 	} else if (!choose_move(t, s) && !choose_barrier(t, s) && !choose_memory(t, s)) {
-		const Row *row = find_row(s->name);
-		for (size_t n = 0; !row && n < sizeof fences / sizeof *fences; n++)
-			if (same(s->name, fences[n]))
-				row = &(Row){fences[n], nothing, ""};
-		if (!row)
-			refuse(t, s->name, "no instruction that this machine knows: \"%.*s\"", s->name.n, s->name.at);
-		apply(t, s, row);
+		const Opcode *opcode = find_opcode(s->name);
+		for (size_t n = 0; !opcode && n < sizeof fences / sizeof *fences; n++)
+			if (token_is(s->name, fences[n]))
+				opcode = &(Opcode){fences[n], nothing, ""};
+		if (!opcode)
+			parse_error(t, s->name, "no instruction that this machine knows: \"%.*s\"", s->name.n, s->name.at);
+		set_operands(t, s, opcode);
 		return;
 	}
 }

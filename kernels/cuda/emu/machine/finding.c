@@ -8,7 +8,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int told;
+static int printed;
 
 const char *kind_name(Kind kind) {
 	static const char *names[KINDS] = {"out of bounds", "use after free", "misaligned access", "uninitialised read",
@@ -17,9 +17,9 @@ const char *kind_name(Kind kind) {
 	return names[kind];
 }
 
-int findings(void) { return told; }
+int count_findings(void) { return printed; }
 
-static void quoted(FILE *f, const char *s) {
+static void print_quoted(FILE *f, const char *s) {
 	for (fputc('"', f); *s; s++)
 		if (*s == '"' || *s == '\\')
 			fprintf(f, "\\%c", *s);
@@ -30,23 +30,23 @@ static void quoted(FILE *f, const char *s) {
 	fputc('"', f);
 }
 
-void tell(Kind kind, const char *text) {
-	told++;
+void print_finding(Kind kind, const char *text) {
+	printed++;
 	fprintf(stderr, "emulated device: %s: %s\n", kind_name(kind), text);
 	const char *path = getenv("GRPO_EMU_REPORT");
 	FILE *f = path && *path ? fopen(path, "a") : NULL;
 	if (f) {
 		fputs("{\"kind\":", f);
-		quoted(f, kind_name(kind));
+		print_quoted(f, kind_name(kind));
 		fputs(",\"message\":", f);
-		quoted(f, text);
+		print_quoted(f, text);
 		fputs("}\n", f);
 		fclose(f);
 	}
 }
 
-// find ends the block. If several blocks find something, that of the lowest is reported, whichever came first.
-void find(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...) {
+// report ends the block. Of the findings of several blocks, a launch reports that of the lowest block, whatever the order in time.
+void report(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...) {
 	Block *b = w->block;
 	Launch *l = b->launch;
 	u32 thread = w->id * LANES + (u32)lane, x = thread % l->block[0], y = thread / l->block[0] % l->block[1];

@@ -1,12 +1,13 @@
-// The PTX machine: kernels as the driver would get them, executed on the CPU and watched while they run.
+// The PTX machine executes kernels, in the PTX that the driver would get, on the CPU, and checks them while they run.
 //
-//   text.c      the words of PTX text
+//   text.c      the tokens of PTX
 //   module.c    directives: kernels, their registers, parameters and memory; variables of a module
-//   decode.c    one instruction: its operands find their places, its name finds the function that executes it
-//   registers.c places that registers share
-//   op_*.c      those functions, and the table of their names; op_memory.c and op_warp.c reach beyond registers
-//   warp.c      32 lanes and their program counters;  run.c  blocks and barriers, blocks over threads of the host
-//   global.c    global memory;  records.c  who touched it;  shared.c  the same for a block's own;  finding.c  what is told
+//   decode.c    an instruction: its operands become offsets in the register file
+//   choose.c    the function that executes an instruction;  choose_memory.c  the same for instructions with an address
+//   registers.c register allocation
+//   op_*.c      the functions that execute instructions, and tables of their names
+//   warp.c      32 lanes and their program counters;  run.c  blocks and barriers, and the distribution of blocks over host threads
+//   global.c    global memory;  records.c  its last accesses;  shared.c  shared and local memory, with its accesses;  finding.c  reports
 #ifndef GRPO_EMU_MACHINE_H
 #define GRPO_EMU_MACHINE_H
 #include <setjmp.h>
@@ -25,7 +26,7 @@ typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 
-enum { LANES = 32, MOST_WARPS = 32, MOST_OPERANDS = 16, MOST_BARRIERS = 16 };
+enum { LANES = 32, MAX_WARPS = 32, MAX_OPERANDS = 16, MAX_BARRIERS = 16 };
 
 // Generic addresses: a number of 4 GB. 1 is the window of shared memory, 2 of local memory, more is an allocation.
 enum { SHARED_WINDOW = 1, LOCAL_WINDOW = 2, FIRST_SLOT = 16, SLOTS = 1 << 16 };
@@ -35,7 +36,7 @@ typedef struct Ins Ins;
 typedef void Handler(Warp *w, const Ins *i, u32 mask);
 
 // How an instruction changes the program counter.
-typedef enum { STRAIGHT, BRANCH, EXIT, BARRIER } Flow;
+typedef enum { FALL_THROUGH, BRANCH, EXIT, BARRIER } Flow;
 
 // Memory spaces of an instruction.
 typedef enum { GLOBAL, SHARED, LOCAL, PARAM, GENERIC } Space;
@@ -44,7 +45,7 @@ typedef enum { GLOBAL, SHARED, LOCAL, PARAM, GENERIC } Space;
 // its byte offset there.
 struct Ins {
 	Handler *run;
-	u32 operand[MOST_OPERANDS];
+	u32 operand[MAX_OPERANDS];
 	u16 reads, writes; // a bit for each operand that is a register or a constant
 	s64 offset;       // of an address
 	u32 guard;        // the predicate's offset; 0: none
@@ -57,7 +58,7 @@ struct Ins {
 	u8 count;         // of registers in a vector
 	u8 bytes;         // of one element in memory
 	u8 width;         // of a register, in bytes
-	u8 has;           // which optional operands are present
+	u8 variant;       // a choice between forms of the instruction, which its function knows
 	u32 line;
 	const char *text;
 };
@@ -65,12 +66,12 @@ struct Ins {
 typedef struct {
 	char *name;
 	u32 at, size;
-} Place;
+} Symbol;
 
 typedef struct {
-	Place *all;
-	int n, room;
-} Places;
+	Symbol *all;
+	int n, capacity;
+} Symbols;
 
 // Constant is an immediate, stored like a register whose lanes are equal.
 typedef struct {
@@ -87,36 +88,36 @@ typedef struct Kernel {
 	char *name;
 	struct Module *module;
 	Ins *code;
-	u32 n, room;
-	Places parameters, locals;
+	u32 n, capacity;
+	Symbols parameters, locals;
 	u32 parameter_bytes, local_bytes, shared_bytes, file_bytes;
 	Constant *constants;
 	Range *ranges;
 	int n_constants, n_ranges;
-	bool placed;          // registers share offsets
-	u32 most_threads;     // .maxntid; 0: any
-	u32 most_dynamic;     // shared memory beyond the static: as the attribute allows
-	int most_registers;   // declared 32-bit registers, capped at 255: for the attribute only
+	bool registers_allocated; // see registers.c
+	u32 max_threads;          // .maxntid; 0: any
+	u32 max_dynamic;          // bytes of dynamic shared memory that the function attribute allows
+	int declared_registers;   // of 32 bits; only for the function attribute
 	struct Kernel *next;
 } Kernel;
 
 typedef struct Module {
 	char *text;
 	Kernel *kernels;
-	Places variables;     // at: the index in allocations
+	Symbols variables;    // at: the index in allocations
 	struct Allocation **allocations;
 	int version, target;
 } Module;
 
-// Access records the last operation that wrote and the last ones that read 4 or 16 bytes of global memory.
+// AccessRecord records the last write and the last reads of 4 or 16 bytes of global memory.
 typedef struct {
 	_Atomic u64 wrote, read;
-} Access;
+} AccessRecord;
 
 typedef struct Allocation {
 	u64 base, size;
 	u8 *bytes, *valid;    // valid: one per byte
-	Access *lines, *words; // one per 16 bytes, and one per four bytes of those that were touched in parts
+	AccessRecord *lines, *words; // one per 16 bytes; one per four bytes, used where lines were touched in parts
 	bool freed;
 	u32 number;
 	const char *what;     // "allocation", or the variable's name
@@ -142,24 +143,24 @@ typedef struct Launch {
 
 typedef struct {
 	u32 arrived, expected; // threads
-	u32 members;           // warps that take part
+	u32 members;           // a bit for each warp that takes part
 } Barrier;
 
-// Granule records accesses to 4 or 16 bytes of shared memory. Times are of the block's clock, which every barrier advances.
+// SharedRecord records accesses to 4 or 16 bytes of shared memory. Times are of the block's clock, which every barrier advances.
 typedef struct {
 	u32 written, read;     // times
-	u32 readers;           // warps
+	u32 readers;           // a bit for each warp
 	u16 writer;            // thread
 	u8 bytes;              // which were written (low half) and read (high half)
 	u8 lane;               // of the reader in its warp, or MANY
-} Granule;
+} SharedRecord;
 
-// Line is 16 bytes of shared memory: one record for all, or one for each word in a block that touched parts of it. If several lanes
-// touched it together, the record is of the first; each: the bytes of a lane.
+// Line is the records of 16 bytes of shared memory: one for all, or one for each word if the current block touched parts of the line. If
+// several lanes accessed it together, the record is of the first lane, and the others follow from the number of bytes of each.
 typedef struct {
-	Granule whole;
-	u32 fine_since;        // the start of the block that touched parts
-	u8 written_each, read_each;
+	SharedRecord whole;
+	u32 split_since;       // the start of the block that touched parts
+	u8 bytes_per_writer, bytes_per_reader;
 } Line;
 
 // Copy is a cp.async in flight: bytes of a lane that have not arrived.
@@ -175,19 +176,19 @@ struct Warp {
 	u32 id, alive;         // lanes
 	bool split;            // lanes have different program counters
 	u32 pc, pcs[LANES];
-	int waits;             // for this barrier; -1: running
-	u32 groups[LANES];     // committed groups of cp.async
+	int waiting_at;        // the number of a barrier; -1: running
+	u32 committed_groups[LANES]; // of cp.async
 	Copy *copies;
-	int n_copies, room;
+	int n_copies, capacity;
 	u8 *local, *local_valid;
 };
 
-// Room is memory that a block reuses between launches.
+// Buffer is memory that a block reuses between launches.
 typedef struct {
 	u8 *bytes;
 	size_t size;
-} Room;
-enum { SHARED_BYTES, SHARED_VALID, LINES, WORDS, FILES, LOCALS, ROOMS };
+} Buffer;
+enum { SHARED_BYTES, SHARED_VALID, LINES, WORDS, FILES, LOCALS, BUFFERS };
 
 typedef struct Block {
 	Launch *launch;
@@ -195,15 +196,15 @@ typedef struct Block {
 	u32 at[3];
 	u8 *shared, *shared_valid;
 	Line *lines;
-	Granule *words;        // of lines that were touched in parts
+	SharedRecord *words;   // of lines that were touched in parts
 	u32 clock, start;      // start: the clock when the block began
-	u32 seen[MOST_WARPS][MOST_WARPS]; // up to which time a warp knows what another did
-	Barrier barriers[MOST_BARRIERS];
-	Warp warps[MOST_WARPS];
+	u32 seen[MAX_WARPS][MAX_WARPS]; // the vector clock of each warp: see shared.c
+	Barrier barriers[MAX_BARRIERS];
+	Warp warps[MAX_WARPS];
 	u64 executed;
 	jmp_buf stop;
-	Allocation *last;      // of the last access: the next is likely the same
-	Room rooms[ROOMS];
+	Allocation *last;      // the allocation last accessed, which the next access probably uses, too
+	Buffer buffers[BUFFERS];
 	struct Block *next;    // in the list of idle blocks
 } Block;
 
@@ -219,38 +220,38 @@ typedef struct Finding {
 } Finding;
 
 // finding.c
-__attribute__((noreturn, format(printf, 5, 6))) void find(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...);
-void tell(Kind kind, const char *text);
-int findings(void);
+__attribute__((noreturn, format(printf, 5, 6))) void report(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...);
+void print_finding(Kind kind, const char *text);
+int count_findings(void);
 const char *kind_name(Kind kind);
 
 // global.c
 extern Allocation *slots[SLOTS];
-typedef enum { READ, WRITE, UPDATE } How;
+typedef enum { READ, WRITE, UPDATE } AccessMode;
 Allocation *allocate(u64 size, const char *what);
 void release(Allocation *a);
 Allocation *find_allocation(u64 address);
-u8 *global_at(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how);
-u8 *global_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u64 address, u32 n, How how);
-bool touch_range(Allocation *a, u64 offset, u64 n, How how, u32 operation, char *why, size_t room);
-void say_where(u64 address, u32 n, char *into, size_t room, Kind *kind);
-extern u32 settled_operation, lone_since;
+u8 *global_lane(Warp *w, const Ins *i, int lane, u64 address, u32 n, AccessMode mode);
+u8 *global_lanes(Warp *w, const Ins *i, u32 lane, u32 lanes, u64 address, u32 n, AccessMode mode);
+bool touch_range(Allocation *a, u64 offset, u64 n, AccessMode mode, u32 operation, char *why, size_t size);
+void describe_bad_address(u64 address, u32 n, char *text, size_t size, Kind *kind);
+extern u32 completed_operation, one_stream_since;
 
 // stream.c of the driver: which operations can run at the same time
 bool operation_is_ordered(u32 earlier, u32 later);
-void describe_operations(u32 earlier, u32 later, char *into, size_t room);
+void describe_operations(u32 earlier, u32 later, char *text, size_t size);
 
 // shared.c
-u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how);
-u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How how);
-void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n);
-u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how);
+u8 *shared_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, AccessMode mode);
+u8 *shared_lanes(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, AccessMode mode);
+void shared_in_flight(Warp *w, const Ins *i, int lane, u32 at, u32 n);
+u8 *local_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, AccessMode mode);
 
 // module.c, decode.c, text.c, registers.c
-Module *load_module(const char *text, int newest_version, int capability, char *log, size_t room, int *status);
+Module *load_module(const char *text, int newest_version, int capability, char *log, size_t log_size, int *status);
 void unload_module(Module *m);
-static inline u32 room_of(u32 size) { return size ? size * LANES : 4; } // in a warp's register file
-void place_registers(Kernel *k);
+static inline u32 register_bytes(u32 size) { return size ? size * LANES : 4; } // in a warp's register file
+void allocate_registers(Kernel *k);
 
 // warp.c
 void run_warp(Warp *w);
@@ -261,15 +262,16 @@ void set_constants(Warp *w, const Kernel *k);
 void run_launch(Launch *l);
 u32 host_threads(void);
 
-// A row of the table of instructions: a name, its function, and the sizes of its operands in bytes; p is a predicate.
+// Opcode is an entry of the tables of instructions: a name, its function, and the sizes of its operands, in the notation of set_operands.
 typedef struct {
 	const char *name;
 	Handler *run;
 	const char *operands;
-} Row;
-extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], convert_rows[], warp_rows[], matrix_rows[];
+} Opcode;
+extern const Opcode integer_opcodes[], bit_opcodes[], float_opcodes[], compare_opcodes[], convert_opcodes[], warp_opcodes[],
+	matrix_opcodes[];
 
-// All lanes compute d[l]; lanes of the mask store it.
+// Computes d[l] for all lanes, which compilers vectorise, and stores it for those of the mask.
 #define LANE_LOOP(statement)                                                                                                     \
 	do {                                                                                                                         \
 		__typeof__(*d) all[LANES], *const place = d;                                                                             \
@@ -284,7 +286,7 @@ extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], conve
 		if (mask >> l & 1) { statement; }
 #define REG(type, n) ((type *)(w->file + i->operand[n]))
 
-// copy_number copies 1, 2, 4 or 8 bytes. With a size unknown to them, compilers use a slow string instruction.
+// copy_number copies 1, 2, 4 or 8 bytes. For a size that is not a constant, compilers use a slow string instruction.
 static inline void copy_number(void *to, const void *from, u32 n) {
 	switch (n) {
 	case 1: memcpy(to, from, 1); break;

@@ -127,7 +127,7 @@ UNARY(from_local, u64, u64, a + ((u64)LOCAL_WINDOW << 32))
 #define ALL_MOVES(bits, type, sizes)                                                                                             \
 	{"mov.b" bits, mov_##type, sizes}, {"mov.u" bits, mov_##type, sizes}, {"mov.s" bits, mov_##type, sizes}, {"mov.f" bits, mov_##type, sizes}
 
-const Row bit_rows[] = {
+const Opcode bit_opcodes[] = {
 	ALL_MOVES("16", u16, "22"), ALL_MOVES("32", u32, "44"), ALL_MOVES("64", u64, "88"), {"mov.pred", mov_pred, "pp"},
 	LOGIC(and, "and"), LOGIC(or, "or"), LOGIC(xor, "xor"),
 	{"not.b16", not_u16, "22"}, {"not.b32", not_u32, "44"}, {"not.b64", not_u64, "88"}, {"not.pred", not_pred, "pp"},

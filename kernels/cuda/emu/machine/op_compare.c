@@ -4,8 +4,8 @@
 // set combines the result of a comparison with a third predicate if the name asks for that (Ins.has). The optional second result is the
 // opposite of the comparison.
 static void set(Warp *w, const Ins *i, u32 mask, u32 yes) {
-	u32 *d = REG(u32, 0), no = ~yes, c = i->has ? *REG(u32, 4) : 0;
-	switch (i->has) {
+	u32 *d = REG(u32, 0), no = ~yes, c = i->variant ? *REG(u32, 4) : 0;
+	switch (i->variant) {
 	case '&': yes &= c, no &= c; break;
 	case '/': yes |= c, no |= c; break;
 	case '^': yes ^= c, no ^= c; break;
@@ -87,7 +87,7 @@ CHOOSE(u32, s32) CHOOSE(u64, s32) CHOOSE(u32, f32) CHOOSE(u64, f32)
 #define SLCT(kind, type, size)                                                                                                   \
 	{"slct." kind ".s32", slct_##type##_s32, size size size "4"}, {"slct." kind ".f32", slct_##type##_f32, size size size "4"}
 
-const Row compare_rows[] = {
+const Opcode compare_opcodes[] = {
 	ORDER_ROWS(u16, ".u16", "22"), ORDER_ROWS(s16, ".s16", "22"), ORDER_ROWS(u32, ".u32", "44"), ORDER_ROWS(s32, ".s32", "44"),
 	ORDER_ROWS(u64, ".u64", "88"), ORDER_ROWS(s64, ".s64", "88"),
 	EQUAL_ROWS(u16, ".u16", "22"), EQUAL_ROWS(u16, ".s16", "22"), EQUAL_ROWS(u16, ".b16", "22"),

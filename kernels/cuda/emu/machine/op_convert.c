@@ -124,7 +124,7 @@ PAIR(bf16x2, bf16) PAIR(f16x2, f16)
 	{"cvt.rn." #to ".u32", to##_u32, size "w"}, {"cvt.rn." #to ".s32", to##_s32, size "w"},                                      \
 	{"cvt.rn." #to ".u64", to##_u64, size "w"}, {"cvt.rn." #to ".s64", to##_s64, size "w"}
 
-const Row convert_rows[] = {
+const Opcode convert_opcodes[] = {
 	FROM_EACH(u8), FROM_EACH(s8), FROM_EACH(u16), FROM_EACH(s16), FROM_EACH(u32), FROM_EACH(s32), FROM_EACH(u64), FROM_EACH(s64),
 	MODE_ROWS(u16, f32, "4"), MODE_ROWS(s16, f32, "4"), MODE_ROWS(u32, f32, "4"), MODE_ROWS(s32, f32, "4"),
 	MODE_ROWS(u64, f32, "4"), MODE_ROWS(s64, f32, "4"), MODE_ROWS(u32, f64, "8"), MODE_ROWS(s32, f64, "8"),

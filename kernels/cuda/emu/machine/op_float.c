@@ -101,7 +101,7 @@ TEST(finite, a < 0x7f800000) TEST(infinite, a == 0x7f800000) TEST(number, a <= 0
 #define ROUNDED(op, sizes32, sizes64) {#op ".rn.f32", op##_f32, sizes32}, {#op ".rn.f64", op##_f64, sizes64}
 #define PLAIN(op, sizes32, sizes64) {#op ".f32", op##_f32, sizes32}, {#op ".f64", op##_f64, sizes64}
 
-const Row float_rows[] = {
+const Opcode float_opcodes[] = {
 	PLAIN(add, "444", "888"), PLAIN(sub, "444", "888"), PLAIN(mul, "444", "888"), PLAIN(min, "444", "888"), PLAIN(max, "444", "888"),
 	PLAIN(neg, "44", "88"), PLAIN(abs, "44", "88"), PLAIN(copysign, "444", "888"),
 	ROUNDED(add, "444", "888"), ROUNDED(sub, "444", "888"), ROUNDED(mul, "444", "888"), ROUNDED(div, "444", "888"),

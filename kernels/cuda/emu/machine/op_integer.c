@@ -76,7 +76,7 @@ TERNARY(sad, s32, s32, (a > b ? (u32)a - (u32)b : (u32)b - (u32)a) + (u32)c)
 	{name ".u16", op##_u16, "222"}, {name ".s16", op##_s16, "222"}, {name ".u32", op##_u32, "444"}, {name ".s32", op##_s32, "444"},\
 	{name ".u64", op##_u64, "888"}, {name ".s64", op##_s64, "888"}
 
-const Row integer_rows[] = {
+const Opcode integer_opcodes[] = {
 	SIGNLESS(add, "add"), SIGNLESS(sub, "sub"), SIGNLESS(mul_lo, "mul.lo"),
 	BOTH(div, "div"), BOTH(rem, "rem"), BOTH(min, "min"), BOTH(max, "max"), BOTH(mul_hi, "mul.hi"),
 	{"neg.s16", neg_s16, "22"}, {"neg.s32", neg_s32, "44"}, {"neg.s64", neg_s64, "88"},

@@ -47,7 +47,7 @@ static void chain(Row8 *c, const float (*a0)[8], const float (*a1)[8], const Row
 // Lane 4g + q holds rows g and g + 8 of A and C, column g of B; its pairs of k or of columns are the q-th.
 static inline void multiply(Warp *w, const Ins *i, u32 mask, u32 depth) {
 	if (mask != ~0u)
-		find(w, i, mask ? __builtin_ctz(mask) : 0, LANE_MASK, "mma needs all 32 lanes, and lanes 0x%08x are elsewhere", ~mask);
+		report(w, i, mask ? __builtin_ctz(mask) : 0, LANE_MASK, "mma needs all 32 lanes, and lanes 0x%08x are elsewhere", ~mask);
 	u32 quarters = depth / 8, as = 4, bs = as + 2 * quarters, cs = bs + quarters;
 	u32 a[16][8] = {0}, b[8][8] = {0};
 	float a0[16][8], a1[16][8];
@@ -78,7 +78,7 @@ static inline void multiply(Warp *w, const Ins *i, u32 mask, u32 depth) {
 static void multiply16(Warp *w, const Ins *i, u32 mask) { multiply(w, i, mask, 16); }
 static void multiply8(Warp *w, const Ins *i, u32 mask) { multiply(w, i, mask, 8); }
 
-const Row matrix_rows[] = {
+const Opcode matrix_opcodes[] = {
 	{"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply16, "v4v4v2v4"},
 	{"mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", multiply8, "v4v2v1v4"},
 	{0},

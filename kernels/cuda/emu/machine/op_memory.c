@@ -1,12 +1,12 @@
-// Loads, stores, atomic operations and copies. Ins.has is the size of the address register (0: the offset is the address), operand 0 its
-// place; values are in the operands from 1 on.
+// Loads, stores, atomic operations and copies. Operand 0 is the address register, and Ins.variant its size (0: the offset is the address);
+// operands from 1 on are values.
 #include "machine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static inline u64 address(const Warp *w, const Ins *i, int l) {
-	u64 base = i->has == 8 ? REG(u64, 0)[l] : i->has == 4 ? REG(u32, 0)[l] : 0;
+	u64 base = i->variant == 8 ? REG(u64, 0)[l] : i->variant == 4 ? REG(u32, 0)[l] : 0;
 	return base + (u64)i->offset;
 }
 
@@ -14,28 +14,28 @@ static inline Space space_of(const Ins *i, u64 p) {
 	return i->space != GENERIC ? i->space : p >> 32 == SHARED_WINDOW ? SHARED : p >> 32 == LOCAL_WINDOW ? LOCAL : GLOBAL;
 }
 
-static inline u8 *at(Warp *w, const Ins *i, int l, u64 p, u32 n, How how) {
+static inline u8 *access_lane(Warp *w, const Ins *i, int l, u64 p, u32 n, AccessMode mode) {
 	switch (space_of(i, p)) {
-	case SHARED: return shared_at(w, i, l, (u32)p, n, how);
-	case LOCAL: return local_at(w, i, l, (u32)p, n, how);
-	default: return global_at(w, i, l, p, n, how);
+	case SHARED: return shared_lane(w, i, l, (u32)p, n, mode);
+	case LOCAL: return local_lane(w, i, l, (u32)p, n, mode);
+	default: return global_lane(w, i, l, p, n, mode);
 	}
 }
 
-// run_at checks lanes that touch adjacent bytes; NULL: check each lane alone.
-static inline u8 *run_at(Warp *w, const Ins *i, u32 l, u32 lanes, u64 p, u32 n, How how) {
+// access_lanes checks an access of lanes to adjacent bytes at once. NULL: the caller must check each lane by itself.
+static inline u8 *access_lanes(Warp *w, const Ins *i, u32 l, u32 lanes, u64 p, u32 n, AccessMode mode) {
 	switch (space_of(i, p)) {
-	case SHARED: return shared_run(w, i, l, lanes, (u32)p, n, how);
-	case GLOBAL: return global_run(w, i, l, lanes, p, n, how);
+	case SHARED: return shared_lanes(w, i, l, lanes, (u32)p, n, mode);
+	case GLOBAL: return global_lanes(w, i, l, lanes, p, n, mode);
 	default: return NULL;
 	}
 }
 
-static inline void addresses(const Warp *w, const Ins *i, u64 *p) {
-	if (i->has == 8)
+static inline void lane_addresses(const Warp *w, const Ins *i, u64 *p) {
+	if (i->variant == 8)
 		for (int l = 0; l < LANES; l++)
 			p[l] = REG(u64, 0)[l] + (u64)i->offset;
-	else if (i->has == 4)
+	else if (i->variant == 4)
 		for (int l = 0; l < LANES; l++)
 			p[l] = REG(u32, 0)[l] + (u64)i->offset;
 	else
@@ -43,38 +43,38 @@ static inline void addresses(const Warp *w, const Ins *i, u64 *p) {
 			p[l] = address(w, i, l);
 }
 
-// followers are the lanes whose address is `apart` bytes after that of the lane before.
-static inline u32 followers(const u64 *p, u64 apart) {
+// adjacent_lanes are the lanes whose address is `distance` bytes after that of the lane before.
+static inline u32 adjacent_lanes(const u64 *p, u64 distance) {
 	u32 all = 0;
 	for (u32 l = 1; l < LANES; l++)
-		all |= (u32)(p[l] == p[l - 1] + apart) << l;
+		all |= (u32)(p[l] == p[l - 1] + distance) << l;
 	return all;
 }
 
-// run_of is the number of lanes from l on whose addresses are adjacent.
-static inline u32 run_of(u32 following, u32 l) { return 1 + (u32)__builtin_ctzll(~((u64)following >> 1 >> l)); }
+// run_length is the number of lanes from l on whose addresses are adjacent.
+static inline u32 run_length(u32 following, u32 l) { return 1 + (u32)__builtin_ctzll(~((u64)following >> 1 >> l)); }
 
-// copied copies an element of some lanes between registers and memory; to_each and from_each are the distances between lanes.
-static inline void copied(u8 *to, u32 to_each, const u8 *from, u32 from_each, u32 lanes, u32 bytes) {
-	if (to_each == bytes && from_each == bytes)
+// copy_lanes copies an element of some lanes between registers and memory; strides are the bytes from lane to lane.
+static inline void copy_lanes(u8 *to, u32 to_stride, const u8 *from, u32 from_stride, u32 lanes, u32 bytes) {
+	if (to_stride == bytes && from_stride == bytes)
 		memcpy(to, from, (size_t)lanes * bytes);
-	for (u32 l = 0; (to_each != bytes || from_each != bytes) && l < lanes; l++)
-		copy_number(to + l * to_each, from + l * from_each, bytes);
+	for (u32 l = 0; (to_stride != bytes || from_stride != bytes) && l < lanes; l++)
+		copy_number(to + l * to_stride, from + l * from_stride, bytes);
 }
 
-// give_words loads 32-bit registers.
-static inline void give_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
+// load_words loads 32-bit registers; with stride 0 all lanes read the same address.
+static inline void load_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 stride) {
 	for (u32 e = 0; e < i->count; e++, p += 4) {
 		u32 *to = REG(u32, 1 + e) + lane, word;
 		memcpy(&word, p, 4);
-		if (each == 4)
+		if (stride == 4)
 			memcpy(to, p, (size_t)lanes * 4);
-		else if (!each)
+		else if (!stride)
 			for (u32 l = 0; l < lanes; l++)
 				to[l] = word;
 		else
 			for (u32 l = 0; l < lanes; l++)
-				memcpy(&to[l], p + l * each, 4);
+				memcpy(&to[l], p + l * stride, 4);
 	}
 }
 
@@ -87,46 +87,46 @@ static inline u64 widened(const u8 *p, const Ins *i) {
 	return v;
 }
 
-// give loads the registers of lanes from memory.
-static inline void give(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
+// load_lanes loads the registers of lanes from memory.
+static inline void load_lanes(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 stride) {
 	if (i->bytes == 4 && i->width == 4) {
-		give_words(w, i, lane, lanes, p, each);
+		load_words(w, i, lane, lanes, p, stride);
 		return;
 	}
 	for (u32 e = 0; e < i->count; e++)
 		for (u32 l = 0; l < lanes; l++) {
-			u64 v = widened(p + e * i->bytes + l * each, i);
+			u64 v = widened(p + e * i->bytes + l * stride, i);
 			copy_number(REG(u8, 1 + e) + (lane + l) * i->width, &v, i->width);
 		}
 }
 
-static inline void put(Warp *w, const Ins *i, u32 lane, u32 lanes, u8 *p, u32 each) {
+static inline void store_lanes(Warp *w, const Ins *i, u32 lane, u32 lanes, u8 *p, u32 stride) {
 	for (u32 e = 0; e < i->count; e++) {
 		const u8 *from = REG(u8, 1 + e) + lane * i->width;
 		if (i->bytes == 4)
-			copied(p + e * 4, each, from, i->width, lanes, 4);
+			copy_lanes(p + e * 4, stride, from, i->width, lanes, 4);
 		else
-			copied(p + e * i->bytes, each, from, i->width, lanes, i->bytes);
+			copy_lanes(p + e * i->bytes, stride, from, i->width, lanes, i->bytes);
 	}
 }
 
-// Lanes often read or write adjacent bytes, or read the same: these are checked together.
+// Lanes often read or write adjacent bytes, or read the same bytes. Such lanes are checked together, which is much faster.
 void load(Warp *w, const Ins *i, u32 mask) {
-	u32 n = i->count * i->bytes, lanes, each;
-	u64 p[LANES]; // copied first: a result may overwrite the address
-	addresses(w, i, p);
-	u32 next = followers(p, n) & mask, same = followers(p, 0) & mask;
+	u32 n = i->count * i->bytes, lanes, stride;
+	u64 p[LANES]; // a copy, since a result may overwrite the address register
+	lane_addresses(w, i, p);
+	u32 next = adjacent_lanes(p, n) & mask, same = adjacent_lanes(p, 0) & mask;
 	for (u32 l = 0; l < LANES; l += lanes) {
 		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		each = (u64)same >> 1 >> l & 1 ? 0 : n;
-		lanes = run_of(each ? next : same, l);
-		const u8 *from = lanes == 1 ? NULL : run_at(w, i, l, each ? lanes : 1, p[l], n, READ);
+		stride = (u64)same >> 1 >> l & 1 ? 0 : n;
+		lanes = run_length(stride ? next : same, l);
+		const u8 *from = lanes == 1 ? NULL : access_lanes(w, i, l, stride ? lanes : 1, p[l], n, READ);
 		if (from)
-			give(w, i, l, lanes, from, each);
+			load_lanes(w, i, l, lanes, from, stride);
 		for (u32 x = l; !from && x < l + lanes; x++)
-			give(w, i, x, 1, at(w, i, (int)x, p[x], n, READ), n);
+			load_lanes(w, i, x, 1, access_lane(w, i, (int)x, p[x], n, READ), n);
 	}
 }
 
@@ -142,18 +142,18 @@ void load_parameter(Warp *w, const Ins *i, u32 mask) {
 void store(Warp *w, const Ins *i, u32 mask) {
 	u32 n = i->count * i->bytes, lanes;
 	u64 p[LANES];
-	addresses(w, i, p);
-	u32 next = followers(p, n) & mask;
+	lane_addresses(w, i, p);
+	u32 next = adjacent_lanes(p, n) & mask;
 	for (u32 l = 0; l < LANES; l += lanes) {
 		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		lanes = run_of(next, l);
-		u8 *to = lanes == 1 ? NULL : run_at(w, i, l, lanes, p[l], n, WRITE);
+		lanes = run_length(next, l);
+		u8 *to = lanes == 1 ? NULL : access_lanes(w, i, l, lanes, p[l], n, WRITE);
 		if (to)
-			put(w, i, l, lanes, to, n);
+			store_lanes(w, i, l, lanes, to, n);
 		for (u32 x = l; !to && x < l + lanes; x++)
-			put(w, i, x, 1, at(w, i, (int)x, p[x], n, WRITE), n);
+			store_lanes(w, i, x, 1, access_lane(w, i, (int)x, p[x], n, WRITE), n);
 	}
 }
 
@@ -170,7 +170,7 @@ void store(Warp *w, const Ins *i, u32 mask) {
 		for (int l = 0; l < LANES; l++) {                                                                                        \
 			if (!(mask >> l & 1))                                                                                                \
 				continue;                                                                                                        \
-			u8 *p = at(w, i, l, address(w, i, l), i->bytes, UPDATE);                                                             \
+			u8 *p = access_lane(w, i, l, address(w, i, l), i->bytes, UPDATE);                                                             \
 			if (i->bytes == 4)                                                                                                   \
 				UPDATE(narrow, compute);                                                                                         \
 			else                                                                                                                 \
@@ -188,55 +188,56 @@ ATOMIC_OPERATION(update_xor, u32, u64, old ^ a)
 ATOMIC_OPERATION(update_exchange, u32, u64, a)
 ATOMIC_OPERATION(update_cas, u32, u64, old == a ? REG(__typeof__(old), 3)[l] : old)
 
-// copied_in_pieces copies a number of bytes other than the size of the lane's place.
-static void copied_in_pieces(Warp *w, const Ins *i, int l, u8 *to, u64 from, u32 n) {
+// copy_partly copies fewer bytes than the size of the copy, and reports more.
+static void copy_partly(Warp *w, const Ins *i, int l, u8 *to, u64 from, u32 n) {
 	if (n > i->bytes)
-		find(w, i, l, OUT_OF_BOUNDS, "it copies %u bytes into a place of %u; give at most as many", n, i->bytes);
+		report(w, i, l, OUT_OF_BOUNDS, "it copies %u bytes into a place of %u; give at most as many", n, i->bytes);
 	if (from % i->bytes)
-		find(w, i, l, MISALIGNED, "its source 0x%llx is no multiple of %u", (unsigned long long)from, i->bytes);
+		report(w, i, l, MISALIGNED, "its source 0x%llx is no multiple of %u", (unsigned long long)from, i->bytes);
 	for (u32 part = 0, size; part < n; part += size) {
 		size = n - part >= 16 ? 16 : n - part >= 8 ? 8 : n - part >= 4 ? 4 : n - part >= 2 ? 2 : 1;
-		memcpy(to + part, global_at(w, i, l, from + part, size, READ), size);
+		memcpy(to + part, global_lane(w, i, l, from + part, size, READ), size);
 	}
 }
 
-static Copy *room_for_copies(Warp *w) {
-	if (w->n_copies + LANES > w->room) {
-		w->room = w->room * 2 + 256;
-		w->copies = realloc(w->copies, sizeof *w->copies * (size_t)w->room);
+static Copy *reserve_copies(Warp *w) {
+	if (w->n_copies + LANES > w->capacity) {
+		w->capacity = w->capacity * 2 + 256;
+		w->copies = realloc(w->copies, sizeof *w->copies * (size_t)w->capacity);
 		if (!w->copies)
 			abort();
 	}
 	return w->copies + w->n_copies;
 }
 
-// copy_async reads the bytes and keeps them: they arrive only when the lane waits for their group.
+// copy_async reads the bytes and keeps them aside. They reach shared memory only when the lane waits for their group, so that a missing
+// wait shows.
 void copy_async(Warp *w, const Ins *i, u32 mask) {
 	u64 to[LANES], from[LANES];
 	const u32 *n = REG(u32, 2);
 	u32 whole = 0, lanes;
-	Copy *c = room_for_copies(w);
-	addresses(w, i, to);
+	Copy *c = reserve_copies(w);
+	lane_addresses(w, i, to);
 	for (u32 l = 0; l < LANES; l++) {
 		from[l] = REG(u64, 1)[l] + (u64)(s64)(s32)i->target;
 		whole |= (u32)(n[l] == i->bytes) << l & mask;
 	}
-	u32 next = followers(from, i->bytes) & whole & whole << 1;
+	u32 next = adjacent_lanes(from, i->bytes) & whole & whole << 1;
 	for (u32 l = 0; l < LANES; l += lanes) {
 		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		lanes = run_of(next, l);
-		const u8 *bytes = whole >> l & 1 ? global_run(w, i, l, lanes, from[l], i->bytes, READ) : NULL;
+		lanes = run_length(next, l);
+		const u8 *bytes = whole >> l & 1 ? global_lanes(w, i, l, lanes, from[l], i->bytes, READ) : NULL;
 		for (u32 x = l; x < l + lanes; x++, c++) {
-			*c = (Copy){.at = (u32)to[x], .group = w->groups[x], .lane = (u8)x, .size = i->bytes};
+			*c = (Copy){.at = (u32)to[x], .group = w->committed_groups[x], .lane = (u8)x, .size = i->bytes};
 			if (bytes && i->bytes == 16)
 				memcpy(c->bytes, bytes + (x - l) * 16, 16);
 			else if (bytes)
 				copy_number(c->bytes, bytes + (x - l) * i->bytes, i->bytes);
 			else
-				copied_in_pieces(w, i, (int)x, c->bytes, from[x], n[x]);
-			shared_will_arrive(w, i, (int)x, c->at, i->bytes);
+				copy_partly(w, i, (int)x, c->bytes, from[x], n[x]);
+			shared_in_flight(w, i, (int)x, c->at, i->bytes);
 		}
 	}
 	w->n_copies = (int)(c - w->copies);
@@ -244,7 +245,7 @@ void copy_async(Warp *w, const Ins *i, u32 mask) {
 
 void commit_group(Warp *w, const Ins *i, u32 mask) {
 	(void)i;
-	SLOW_LANE_LOOP(w->groups[l]++);
+	SLOW_LANE_LOOP(w->committed_groups[l]++);
 }
 
 static inline void deliver(const Copy *c, u8 *to) {
@@ -254,33 +255,33 @@ static inline void deliver(const Copy *c, u8 *to) {
 		copy_number(to, c->bytes, c->size);
 }
 
-// arrive delivers the copies of lanes in mask that are not among their last `keep` groups.
-static void arrive(Warp *w, const Ins *i, u32 mask, u32 keep) {
+// complete_copies delivers the copies of lanes in mask that are not among their last `keep` groups.
+static void complete_copies(Warp *w, const Ins *i, u32 mask, u32 keep) {
 	int kept = 0;
 	for (int n = 0; n < w->n_copies; n++) {
 		Copy *c = &w->copies[n];
-		if (mask >> c->lane & 1 && c->group + keep < w->groups[c->lane])
-			deliver(c, shared_at(w, i, c->lane, c->at, c->size, WRITE));
+		if (mask >> c->lane & 1 && c->group + keep < w->committed_groups[c->lane])
+			deliver(c, shared_lane(w, i, c->lane, c->at, c->size, WRITE));
 		else
 			w->copies[kept++] = *c;
 	}
 	w->n_copies = kept;
 }
-void wait_group(Warp *w, const Ins *i, u32 mask) { arrive(w, i, mask, (u32)i->offset); }
+void wait_group(Warp *w, const Ins *i, u32 mask) { complete_copies(w, i, mask, (u32)i->offset); }
 void wait_all(Warp *w, const Ins *i, u32 mask) {
-	SLOW_LANE_LOOP(w->groups[l]++);
-	arrive(w, i, mask, 0);
+	SLOW_LANE_LOOP(w->committed_groups[l]++);
+	complete_copies(w, i, mask, 0);
 }
 
 // Lane 8m + r has the address of row r of matrix m. Of each matrix, lane 4r + c gets numbers 2c and 2c + 1 of row r; transposed,
 // of column r.
 static inline void matrices(Warp *w, const Ins *i, u32 mask, bool transposed) {
 	if (mask != ~0u)
-		find(w, i, mask ? __builtin_ctz(mask) : 0, LANE_MASK, "ldmatrix needs all 32 lanes, and lanes 0x%08x are elsewhere", ~mask);
+		report(w, i, mask ? __builtin_ctz(mask) : 0, LANE_MASK, "ldmatrix needs all 32 lanes, and lanes 0x%08x are elsewhere", ~mask);
 	u16 numbers[4][8][8];
 	for (int m = 0; m < i->count; m++)
 		for (int r = 0; r < 8; r++)
-			memcpy(numbers[m][r], shared_at(w, i, m * 8 + r, (u32)address(w, i, m * 8 + r), 16, READ), 16);
+			memcpy(numbers[m][r], shared_lane(w, i, m * 8 + r, (u32)address(w, i, m * 8 + r), 16, READ), 16);
 	for (int m = 0; m < i->count; m++) {
 		if (!transposed)
 			memcpy(REG(u32, 1 + m), numbers[m], sizeof numbers[m]);

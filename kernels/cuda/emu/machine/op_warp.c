@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-// members checks the member masks of the lanes that execute i now, which are those in mask.
-static void members(Warp *w, const Ins *i, u32 mask, u32 operand) {
+// check_members checks the member masks of the lanes that execute i now, which are those in mask.
+static void check_members(Warp *w, const Ins *i, u32 mask, u32 operand) {
 	const u32 *m = REG(u32, operand);
 	for (int l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
 		if (!(m[l] >> l & 1))
-			find(w, i, l, LANE_MASK, "its member mask 0x%08x lacks the lane itself; name the lanes that come here", m[l]);
+			report(w, i, l, LANE_MASK, "its member mask 0x%08x lacks the lane itself; name the lanes that come here", m[l]);
 		if (m[l] & ~w->alive)
-			find(w, i, l, LANE_MASK, "its member mask 0x%08x names lanes that have ended (0x%08x); name the lanes that come here", m[l],
+			report(w, i, l, LANE_MASK, "its member mask 0x%08x names lanes that have ended (0x%08x); name the lanes that come here", m[l],
 				m[l] & ~w->alive);
 		if (m[l] & ~mask)
-			find(w, i, l, LANE_MASK, "its member mask 0x%08x names lanes that are elsewhere (0x%08x); let them come here, or leave them out",
+			report(w, i, l, LANE_MASK, "its member mask 0x%08x names lanes that are elsewhere (0x%08x); let them come here, or leave them out",
 				m[l], m[l] & ~mask);
 	}
 }
@@ -24,24 +24,24 @@ typedef enum { UP, DOWN, BUTTERFLY, INDEX } Shuffle;
 
 // A shuffle: c has the last lane of a segment in its low bits, and from bit 8 on the mask that divides warps into segments.
 static inline void shuffle(Warp *w, const Ins *i, u32 mask, Shuffle mode) {
-	members(w, i, mask, 5);
+	check_members(w, i, mask, 5);
 	u32 *d = REG(u32, 0), a[LANES], found = 0;
 	const u32 *b = REG(u32, 3), *c = REG(u32, 4);
 	memcpy(a, REG(u32, 2), sizeof a);
 	for (u32 l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
-		u32 by = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31, most = (l & segment) | (clamp & ~segment), from = l;
+		u32 by = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31, last = (l & segment) | (clamp & ~segment), from = l;
 		bool in = true;
 		switch (mode) {
-		case UP: in = l >= by + most, from = l - by; break;
-		case DOWN: in = (from = l + by) <= most; break;
-		case BUTTERFLY: in = (from = l ^ by) <= most; break;
-		case INDEX: in = (from = (l & segment) | (by & ~segment)) <= most; break;
+		case UP: in = l >= by + last, from = l - by; break;
+		case DOWN: in = (from = l + by) <= last; break;
+		case BUTTERFLY: in = (from = l ^ by) <= last; break;
+		case INDEX: in = (from = (l & segment) | (by & ~segment)) <= last; break;
 		}
 		from = in ? from : l;
 		if (!(mask >> from & 1))
-			find(w, i, (int)l, LANE_MASK, "it reads from lane %u, which does not take part", from);
+			report(w, i, (int)l, LANE_MASK, "it reads from lane %u, which does not take part", from);
 		d[l] = a[from];
 		found |= (u32)in << l;
 	}
@@ -56,20 +56,20 @@ static void shuffle_index(Warp *w, const Ins *i, u32 mask) { shuffle(w, i, mask,
 static void to_predicate(Warp *w, const Ins *i, u32 mask, u32 value) { *REG(u32, 0) = (*REG(u32, 0) & ~mask) | (value & mask); }
 
 static void vote_all(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 2);
+	check_members(w, i, mask, 2);
 	to_predicate(w, i, mask, (*REG(u32, 1) & mask) == mask ? ~0u : 0);
 }
 static void vote_any(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 2);
+	check_members(w, i, mask, 2);
 	to_predicate(w, i, mask, *REG(u32, 1) & mask ? ~0u : 0);
 }
 static void vote_uniform(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 2);
+	check_members(w, i, mask, 2);
 	u32 yes = *REG(u32, 1) & mask;
 	to_predicate(w, i, mask, yes == mask || !yes ? ~0u : 0);
 }
 static void vote_ballot(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 2);
+	check_members(w, i, mask, 2);
 	u32 *d = REG(u32, 0), yes = *REG(u32, 1) & mask;
 	LANE_LOOP(d[l] = yes);
 }
@@ -78,7 +78,7 @@ static void active(Warp *w, const Ins *i, u32 mask) {
 	LANE_LOOP(d[l] = mask);
 }
 static void match_any(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 2);
+	check_members(w, i, mask, 2);
 	u32 *d = REG(u32, 0), a[LANES];
 	memcpy(a, REG(u32, 1), sizeof a);
 	LANE_LOOP(u32 r = 0; for (u32 o = 0; o < LANES; o++) if (mask >> o & 1 && a[o] == a[l]) r |= 1u << o; d[l] = r);
@@ -86,7 +86,7 @@ static void match_any(Warp *w, const Ins *i, u32 mask) {
 
 #define REDUCE(name, type, first, expression)                                                                                    \
 	static void name(Warp *w, const Ins *i, u32 mask) {                                                                          \
-		members(w, i, mask, 2);                                                                                                  \
+		check_members(w, i, mask, 2);                                                                                                  \
 		type *d = REG(type, 0), r = first;                                                                                       \
 		const type *x = REG(type, 1);                                                                                            \
 		for (u32 l = 0; l < LANES; l++)                                                                                          \
@@ -103,12 +103,12 @@ REDUCE(redux_and, u32, ~0u, r & a) REDUCE(redux_or, u32, 0, r | a) REDUCE(redux_
 
 // bar.warp.sync makes what the lanes did before visible among them.
 static void warp_barrier(Warp *w, const Ins *i, u32 mask) {
-	members(w, i, mask, 0);
+	check_members(w, i, mask, 0);
 	w->block->clock++;
 	w->block->seen[w->id][w->id] = w->block->clock;
 }
 
-const Row warp_rows[] = {
+const Opcode warp_opcodes[] = {
 	{"shfl.sync.up.b32", shuffle_up, "4|4444"}, {"shfl.sync.down.b32", shuffle_down, "4|4444"},
 	{"shfl.sync.bfly.b32", shuffle_butterfly, "4|4444"}, {"shfl.sync.idx.b32", shuffle_index, "4|4444"},
 	{"vote.sync.all.pred", vote_all, "pp4"}, {"vote.sync.any.pred", vote_any, "pp4"}, {"vote.sync.uni.pred", vote_uniform, "pp4"},

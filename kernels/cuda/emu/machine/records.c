@@ -1,11 +1,11 @@
-// Records of accesses to global memory: for every 16 bytes, and for every four of those that were touched in parts.
+// Records of accesses to global memory: one for every 16 bytes, and one for every word of lines that were touched in parts.
 //
-// A record has the last operation (launch or copy) that wrote the bytes and the last that read them, with its block. Races between blocks
-// of a launch, and between streams, follow from that.
+// A record has the last operation (launch or copy) that wrote the bytes and the last that read them, with its block. An access that
+// conflicts with it is a race between blocks of a launch, or between streams.
 #include "global.h"
 
-// joined is a record after another access by the same operation.
-static inline u64 joined(u64 old, u64 mine) {
+// merged is a record after another access by the same operation.
+static inline u64 merged(u64 old, u64 mine) {
 	if (record_operation(old) != record_operation(mine))
 		return mine;
 	if (record_block(old) == record_block(mine))
@@ -19,7 +19,7 @@ static inline u64 joined(u64 old, u64 mine) {
 static inline u64 publish(_Atomic u64 *place, u64 mine) {
 	u64 old = atomic_load_explicit(place, memory_order_relaxed), next;
 	do {
-		next = joined(old, mine) | (old & FINE);
+		next = merged(old, mine) | (old & FINE);
 	} while (next != old && !atomic_compare_exchange_weak(place, &old, next));
 	return old;
 }
@@ -32,12 +32,12 @@ static inline Conflict conflict(u64 old, u64 mine) {
 		bool overlaps = record_bytes(old) & record_bytes(mine), atomic = old & mine & ATOMICALLY;
 		return other && overlaps && !atomic && !(old & MIXED) ? BLOCKS : NONE;
 	}
-	return earlier > settled_operation && earlier < lone_since && !operation_is_ordered(earlier, now) ? STREAMS : NONE;
+	return earlier > completed_operation && earlier < one_stream_since && !operation_is_ordered(earlier, now) ? STREAMS : NONE;
 }
 
-// touch records an access before it looks at the records of others: of two at the same time, at least one sees the other.
-static inline Conflict touch(Access *a, u64 mine, How how, u64 *against) {
-	if (how == READ) {
+// touch records an access before it reads the records of others: of two concurrent accesses, at least one sees the other.
+static inline Conflict touch(AccessRecord *a, u64 mine, AccessMode mode, u64 *against) {
+	if (mode == READ) {
 		publish(&a->read, mine);
 		return conflict(*against = atomic_load(&a->wrote), mine);
 	}
@@ -46,49 +46,50 @@ static inline Conflict touch(Access *a, u64 mine, How how, u64 *against) {
 }
 
 // check compares with a record without leaving one.
-static inline Conflict check(Access *a, u64 mine, How how, u64 *against) {
+static inline Conflict check(AccessRecord *a, u64 mine, AccessMode mode, u64 *against) {
 	Conflict c = conflict(*against = atomic_load(&a->wrote), mine);
-	return c || how == READ ? c : conflict(*against = atomic_load(&a->read), mine);
+	return c || mode == READ ? c : conflict(*against = atomic_load(&a->read), mine);
 }
 
 // touch_whole records an access to all 16 bytes in the line, and checks the words if they have records.
-static inline Conflict touch_whole(Allocation *a, u64 line, u64 who, How how, u64 *against, u32 *word) {
-	Access *whole = &a->lines[line];
+static inline Conflict touch_whole(Allocation *a, u64 line, u64 who, AccessMode mode, u64 *against, u32 *word) {
+	AccessRecord *whole = &a->lines[line];
 	u64 mine = who | 15 << 4;
-	Conflict c = touch(whole, mine, how, against);
+	Conflict c = touch(whole, mine, mode, against);
 	*word = 0;
 	if (c || !(atomic_load(&whole->wrote) & FINE))
 		return c;
 	for (u32 n = 0; !c && n < 4; n++)
-		c = check(&a->words[line * 4 + n], mine, how, against), *word = n;
+		c = check(&a->words[line * 4 + n], mine, mode, against), *word = n;
 	return c;
 }
 
-// touch_words records an access to some words in these, and checks the line. So each kind sees the other.
-static inline Conflict touch_words(Allocation *a, u64 line, u32 from, u32 to, u64 who, How how, u64 *against, u32 *word) {
-	Access *whole = &a->lines[line];
+// touch_words records an access to parts of a line in the records of its words, and checks that of the line. So accesses to the whole
+// line and to parts of it see each other.
+static inline Conflict touch_words(Allocation *a, u64 line, u32 from, u32 to, u64 who, AccessMode mode, u64 *against, u32 *word) {
+	AccessRecord *whole = &a->lines[line];
 	Conflict c = NONE;
 	if (!(atomic_load(&whole->wrote) & FINE))
 		atomic_fetch_or(&whole->wrote, FINE);
 	for (u32 n = from / 4; !c && n * 4 < to; n++) {
 		u32 first = from > n * 4 ? from % 4 : 0, end = to < n * 4 + 4 ? to % 4 : 4;
 		u64 mine = who | (u64)(((1u << end) - 1) & ~((1u << first) - 1)) << 4;
-		c = touch(&a->words[line * 4 + n], mine, how, against);
+		c = touch(&a->words[line * 4 + n], mine, mode, against);
 		if (!c)
-			c = check(whole, mine, how, against);
+			c = check(whole, mine, mode, against);
 		*word = n;
 	}
 	return c;
 }
 
 // touch_bytes records an access to a range; at is where a conflict was found.
-Conflict touch_bytes(Allocation *a, u64 offset, u64 n, u64 who, How how, u64 *against, u64 *at) {
+Conflict touch_bytes(Allocation *a, u64 offset, u64 n, u64 who, AccessMode mode, u64 *against, u64 *at) {
 	for (u64 from = offset, end = offset + n, to; from < end; from = to) {
 		u64 line = from / 16;
 		u32 word;
 		to = line * 16 + 16 < end ? line * 16 + 16 : end;
-		Conflict c = to - from == 16 ? touch_whole(a, line, who, how, against, &word)
-			: touch_words(a, line, (u32)(from % 16), (u32)(to - line * 16), who, how, against, &word);
+		Conflict c = to - from == 16 ? touch_whole(a, line, who, mode, against, &word)
+			: touch_words(a, line, (u32)(from % 16), (u32)(to - line * 16), who, mode, against, &word);
 		if (c) {
 			*at = line * 16 + word * 4 > from ? line * 16 + word * 4 : from;
 			return c;

@@ -10,20 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const u64 most_instructions = 1ull << 31; // of a block, which is then reported as endless
-static const u64 worth_a_thread = 20000;        // of all blocks but the first
+static const u64 max_instructions = 1ull << 31; // of a block, which is then reported as endless
+static const u64 worth_threads = 20000;         // instructions of all blocks but the first that pay for starting threads
 
-// stuck reports warps that wait for others that will never arrive.
-__attribute__((noreturn)) static void stuck(Block *b, Warp *w) {
+// report_deadlock reports warps that wait for others that will never arrive.
+__attribute__((noreturn)) static void report_deadlock(Block *b, Warp *w) {
 	u32 ended = 0, elsewhere = 0;
 	for (u32 v = 0; v < b->launch->warps; v++) {
 		ended += !b->warps[v].alive;
-		elsewhere += b->warps[v].alive && b->warps[v].waits != w->waits;
+		elsewhere += b->warps[v].alive && b->warps[v].waiting_at != w->waiting_at;
 	}
-	const Barrier *bar = &b->barriers[w->waits];
+	const Barrier *bar = &b->barriers[w->waiting_at];
 	const Ins *i = &b->launch->kernel->code[(w->split ? w->pcs[__builtin_ctz(w->alive)] : w->pc) - 1];
-	find(w, i, __builtin_ctz(w->alive), DIVERGENT_BARRIER, "barrier %d has %u of %u threads and nobody is left to come: %u warps of the block "
-		"ended, %u wait elsewhere", w->waits, bar->arrived, bar->expected, ended, elsewhere);
+	report(w, i, __builtin_ctz(w->alive), DIVERGENT_BARRIER, "barrier %d has %u of %u threads and nobody is left to come: %u warps of the "
+		"block ended, %u wait elsewhere", w->waiting_at, bar->arrived, bar->expected, ended, elsewhere);
 }
 
 static void run_warps(Block *b) {
@@ -33,18 +33,18 @@ static void run_warps(Block *b) {
 		alive = false;
 		for (u32 n = 0; n < b->launch->warps; n++) {
 			Warp *w = &b->warps[n];
-			if (w->alive && w->waits < 0) {
+			if (w->alive && w->waiting_at < 0) {
 				run_warp(w);
 				ran = true;
 			}
 			alive |= w->alive != 0;
-			if (w->alive && w->waits >= 0 && !waiting)
+			if (w->alive && w->waiting_at >= 0 && !waiting)
 				waiting = w;
 		}
 		if (waiting && !ran)
-			stuck(b, waiting);
-		if (b->executed > most_instructions)
-			find(&b->warps[0], b->launch->kernel->code, 0, ENDLESS, "the block has executed %llu warp instructions and goes on; look at the "
+			report_deadlock(b, waiting);
+		if (b->executed > max_instructions)
+			report(&b->warps[0], b->launch->kernel->code, 0, ENDLESS, "the block has executed %llu warp instructions and goes on; look at the "
 				"condition that ends its loops", (unsigned long long)b->executed);
 	}
 }
@@ -64,34 +64,34 @@ static void begin_block(Block *b, u64 number) {
 		begin_warp(b, &b->warps[n]);
 }
 
-// room_for returns zeroed memory, reused from an earlier launch if that is large enough.
-static void *room_for(Room *room, size_t n) {
-	if (n > room->size) {
-		free(room->bytes);
-		room->size = (n + 4095) / 4096 * 4096;
-		room->bytes = aligned_alloc(64, room->size);
-		if (!room->bytes) {
+// buffer_for returns zeroed memory, reused from an earlier launch if that is large enough.
+static void *buffer_for(Buffer *buffer, size_t n) {
+	if (n > buffer->size) {
+		free(buffer->bytes);
+		buffer->size = (n + 4095) / 4096 * 4096;
+		buffer->bytes = aligned_alloc(64, buffer->size);
+		if (!buffer->bytes) {
 			fprintf(stderr, "emulated device: the host has no %zu bytes of memory left for a launch\n", n);
 			abort();
 		}
-		memset(room->bytes, 0, room->size);
+		memset(buffer->bytes, 0, buffer->size);
 	}
-	return room->bytes;
+	return buffer->bytes;
 }
 
-// Blocks that no launch uses: the next one reuses their memory. The records of shared memory there are then of an earlier time.
+// Blocks that no launch uses. The next launch reuses their memory; the clock goes on, so that old records of shared memory are in the past.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Block *idle;
+static Block *idle_blocks;
 
-static Block *idle_block(void) {
+static Block *reuse_block(void) {
 	pthread_mutex_lock(&lock);
-	Block *b = idle;
-	idle = b ? b->next : NULL;
+	Block *b = idle_blocks;
+	idle_blocks = b ? b->next : NULL;
 	pthread_mutex_unlock(&lock);
 	if (!b)
-		b = room_for(&(Room){0}, sizeof *b);
+		b = buffer_for(&(Buffer){0}, sizeof *b);
 	if (b->clock > UINT32_MAX / 2) {
-		memset(b->rooms[LINES].bytes, 0, b->rooms[LINES].size); // a line without records makes those of its words invalid
+		memset(b->buffers[LINES].bytes, 0, b->buffers[LINES].size); // a line without records makes those of its words invalid
 		b->clock = 0;
 	}
 	return b;
@@ -99,15 +99,15 @@ static Block *idle_block(void) {
 
 static Block *open_block(Launch *l) {
 	const Kernel *k = l->kernel;
-	Block *b = idle_block();
+	Block *b = reuse_block();
 	size_t local = (size_t)k->local_bytes * LANES, file = (k->file_bytes + 63) / 64 * 64;
 	b->launch = l;
 	b->last = NULL;
-	b->shared = room_for(&b->rooms[SHARED_BYTES], l->shared_bytes + 64);
-	b->shared_valid = room_for(&b->rooms[SHARED_VALID], l->shared_bytes + 64);
-	b->lines = (Line *)room_for(&b->rooms[LINES], (l->shared_bytes / 16 + 2) * sizeof *b->lines);
-	b->words = (Granule *)room_for(&b->rooms[WORDS], (l->shared_bytes / 4 + 8) * sizeof *b->words);
-	u8 *files = room_for(&b->rooms[FILES], file * l->warps), *locals = room_for(&b->rooms[LOCALS], 2 * local * l->warps + 8);
+	b->shared = buffer_for(&b->buffers[SHARED_BYTES], l->shared_bytes + 64);
+	b->shared_valid = buffer_for(&b->buffers[SHARED_VALID], l->shared_bytes + 64);
+	b->lines = (Line *)buffer_for(&b->buffers[LINES], (l->shared_bytes / 16 + 2) * sizeof *b->lines);
+	b->words = (SharedRecord *)buffer_for(&b->buffers[WORDS], (l->shared_bytes / 4 + 8) * sizeof *b->words);
+	u8 *files = buffer_for(&b->buffers[FILES], file * l->warps), *locals = buffer_for(&b->buffers[LOCALS], 2 * local * l->warps + 8);
 	for (u32 n = 0; n < l->warps; n++) {
 		Warp *w = &b->warps[n];
 		w->block = b;
@@ -122,8 +122,8 @@ static Block *open_block(Launch *l) {
 
 static void close_block(Block *b) {
 	pthread_mutex_lock(&lock);
-	b->next = idle;
-	idle = b;
+	b->next = idle_blocks;
+	idle_blocks = b;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -132,8 +132,8 @@ static void run_block(Block *b) {
 		run_warps(b);
 }
 
-// take runs the next block, unless none is left or a lower one has a finding.
-static bool take(Block *b) {
+// run_next_block runs the next block, unless none is left or a lower one has a finding.
+static bool run_next_block(Block *b) {
 	Launch *l = b->launch;
 	u64 n = atomic_fetch_add(&l->next, 1);
 	if (n >= l->blocks || n >= l->failed)
@@ -144,9 +144,9 @@ static bool take(Block *b) {
 	return true;
 }
 
-static void *help(void *launch) {
+static void *run_blocks(void *launch) {
 	Block *b = open_block(launch);
-	while (take(b)) {}
+	while (run_next_block(b)) {}
 	close_block(b);
 	return NULL;
 }
@@ -158,21 +158,21 @@ u32 host_threads(void) {
 	return n < 1 ? 1 : n > 256 ? 256 : (u32)n;
 }
 
-// run_launch starts more threads if the first block shows that the others are worth it.
+// run_launch runs the first block, and starts more threads for the others only if that was long enough to pay for them.
 void run_launch(Launch *l) {
 	pthread_t helpers[256];
 	u32 n = 0, threads = host_threads();
 	l->blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	l->failed = UINT64_MAX;
-	if (!l->kernel->placed)
-		place_registers(l->kernel);
+	if (!l->kernel->registers_allocated)
+		allocate_registers(l->kernel);
 	Block *b = open_block(l);
-	take(b);
-	if (l->executed * (l->blocks - 1) < worth_a_thread)
+	run_next_block(b);
+	if (l->executed * (l->blocks - 1) < worth_threads)
 		threads = 1;
-	while (n + 1 < threads && n + 2 < l->blocks && pthread_create(&helpers[n], NULL, help, l) == 0)
+	while (n + 1 < threads && n + 2 < l->blocks && pthread_create(&helpers[n], NULL, run_blocks, l) == 0)
 		n++;
-	while (take(b)) {}
+	while (run_next_block(b)) {}
 	close_block(b);
 	while (n-- > 0)
 		pthread_join(helpers[n], NULL);

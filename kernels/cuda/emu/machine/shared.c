@@ -1,18 +1,19 @@
 // The memory of a block: shared by its threads, and local to each. A barrier must separate a read from another thread's write, and a
 // write from another thread's read.
 //
-// The block's clock ticks at every barrier. An access has the time at which its warp did it; seen[v][w] is the time up to which warp v
-// knows what warp w did, from barriers of both, or of a chain of other warps.
+// Races are found by vector clocks. The block's clock ticks at every barrier, and an access is recorded with the time. seen[v] is the
+// vector clock of warp v: accesses of warp w before the time seen[v][w] happened before what v does now, because barriers order them,
+// directly or through other warps.
 #include "machine.h"
 
 #include <string.h>
 
-enum { MANY = 255, ABSENT = 0, PRESENT = 1, UNDER_WAY = 2 };
+enum { MANY = 255, ABSENT = 0, PRESENT = 1, IN_FLIGHT = 2 };
 
 static inline bool is_past(const Block *b, u32 reader, u32 writer, u32 time) { return time < b->start || b->seen[reader][writer] > time; }
 
-// unordered_reader is a warp that read g and whose read w does not know to be done; -1: none.
-static int unordered_reader(const Warp *w, const Granule *g, int lane) {
+// unordered_reader is a warp that has read g without a barrier between that and w's access; -1: none.
+static int unordered_reader(const Warp *w, const SharedRecord *g, int lane) {
 	const Block *b = w->block;
 	if (g->read < b->start || !g->readers)
 		return -1;
@@ -25,14 +26,16 @@ static int unordered_reader(const Warp *w, const Granule *g, int lane) {
 	return -1;
 }
 
-__attribute__((noreturn, noinline)) static void race(Warp *w, const Ins *i, int lane, u32 at, How how, bool wrote, u32 other) {
-	find(w, i, lane, SHARED_RACE, "it %s byte %u of shared memory that %s %u %s, and no barrier is between; put one there",
-		how == READ ? "reads" : "writes", at, wrote ? "thread" : "a thread of warp", other, wrote ? "wrote" : "read");
+__attribute__((noreturn, noinline)) static void report_race(Warp *w, const Ins *i, int lane, u32 at, AccessMode mode, bool wrote,
+	u32 other) {
+	report(w, i, lane, SHARED_RACE, "it %s byte %u of shared memory that %s %u %s, and no barrier is between; put one there",
+		mode == READ ? "reads" : "writes", at, wrote ? "thread" : "a thread of warp", other, wrote ? "wrote" : "read");
 }
 
-// add_reader keeps earlier readers that w does not know to be done: a warp that knows w's read then knows all that are left out. Readers
-// of different bytes are dropped, since the record cannot say which had which. alike: the reader before had as many bytes.
-static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes, bool alike) {
+// add_reader keeps the earlier readers that no barrier orders before w. The others can be dropped: what is ordered after w's read is
+// ordered after theirs, too. Readers of different bytes are dropped, since a record cannot say who read which. alike: the previous
+// access read as many bytes per lane.
+static inline void add_reader(Warp *w, SharedRecord *g, int lane, u32 bytes, bool alike) {
 	const Block *b = w->block;
 	u32 old = g->read < b->start ? 0 : g->readers, known = 0;
 	if (g->read != b->clock)
@@ -48,57 +51,57 @@ static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes, bool ali
 }
 
 // touch records the access of one lane to four bytes. Atomic accesses need no order.
-static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u32 bytes, How how) {
+static inline void touch(Warp *w, const Ins *i, SharedRecord *g, int lane, u32 at, u32 bytes, AccessMode mode) {
 	Block *b = w->block;
 	u16 me = (u16)(w->id * LANES + (u32)lane);
 	if (g->writer != me && (g->bytes & bytes) && !i->strong && !is_past(b, w->id, g->writer / LANES, g->written))
-		race(w, i, lane, at, how, true, g->writer);
-	if (how == READ) {
+		report_race(w, i, lane, at, mode, true, g->writer);
+	if (mode == READ) {
 		if (g->read != b->clock || g->readers != 1u << w->id || g->lane != lane || g->bytes >> 4 != bytes)
 			add_reader(w, g, lane, bytes, true);
 		return;
 	}
 	int reader = g->bytes >> 4 & bytes && !i->strong ? unordered_reader(w, g, lane) : -1;
 	if (reader >= 0)
-		race(w, i, lane, at, how, false, (u32)reader);
+		report_race(w, i, lane, at, mode, false, (u32)reader);
 	bool again = g->writer == me && g->written == b->clock;
 	g->bytes = (u8)((g->bytes & 0xf0) | (again ? g->bytes & 15 : 0) | bytes);
 	g->writer = me;
 	g->written = b->clock;
 }
 
-static inline u32 part(u32 at, u32 n) { return n >= 4 ? 15 : ((1u << n) - 1) << (at & 3); }
+static inline u32 byte_mask(u32 at, u32 n) { return n >= 4 ? 15 : ((1u << n) - 1) << (at & 3); }
 
-// is_quiet: w knows that all accesses to these bytes are done.
-static bool is_quiet(const Warp *w, const Granule *g) {
+// is_settled reports whether all accesses to these bytes happened before what w does now.
+static bool is_settled(const Warp *w, const SharedRecord *g) {
 	return (!(g->bytes & 15) || is_past(w->block, w->id, g->writer / LANES, g->written)) && unordered_reader(w, g, -1) < 0;
 }
 
-// folds: a line written as a whole gets a single record again, if no access is in the way.
-__attribute__((noinline)) static bool folds(const Warp *w, Line *line, const Granule *words) {
+// merge_words gives a line that is written as a whole a single record again, unless an earlier access may still race with the write.
+__attribute__((noinline)) static bool merge_words(const Warp *w, Line *line, const SharedRecord *words) {
 	for (u32 p = 0; p < 4; p++)
-		if (!is_quiet(w, &words[p]))
+		if (!is_settled(w, &words[p]))
 			return false;
 	*line = (Line){0};
 	return true;
 }
 
-// touch_line records an access to all 16 bytes by lanes from `lane` on with `each` bytes. If that needs a closer look, it records nothing
-// and returns false.
-static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, How how) {
+// touch_line records an access to all 16 bytes by lanes from `lane` on, lane_bytes each. If the line's record does not suffice to rule out
+// a race, it records nothing and returns false.
+static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 lane_bytes, AccessMode mode) {
 	Block *b = w->block;
 	Line *line = &b->lines[n];
-	Granule *g = &line->whole;
+	SharedRecord *g = &line->whole;
 	u16 me = (u16)(w->id * LANES + (u32)lane);
-	if (i->strong || (line->fine_since == b->start && (how == READ || !folds(w, line, &b->words[4 * n]))))
+	if (i->strong || (line->split_since == b->start && (mode == READ || !merge_words(w, line, &b->words[4 * n]))))
 		return false;
-	bool mine = g->writer == me && line->written_each == each, alike = line->read_each == each;
+	bool mine = g->writer == me && line->bytes_per_writer == lane_bytes, alike = line->bytes_per_reader == lane_bytes;
 	if (!mine && g->bytes & 15 && !is_past(b, w->id, g->writer / LANES, g->written))
 		return false;
-	if (how == READ) {
+	if (mode == READ) {
 		if (g->read != b->clock || g->readers != 1u << w->id || g->lane != lane || !alike)
 			add_reader(w, g, lane, 15, alike);
-		line->read_each = (u8)each;
+		line->bytes_per_reader = (u8)lane_bytes;
 		return true;
 	}
 	if (g->bytes >> 4 && unordered_reader(w, g, alike ? lane : -1) >= 0)
@@ -106,59 +109,59 @@ static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, 
 	g->bytes |= 15;
 	g->writer = me;
 	g->written = b->clock;
-	line->written_each = (u8)each;
+	line->bytes_per_writer = (u8)lane_bytes;
 	return true;
 }
 
-// refine copies the record of a line to its words.
-__attribute__((noinline)) static void refine(const Block *b, Line *line, Granule *words) {
-	line->fine_since = b->start;
+// split_line gives each word of a line a record of its own, copied from the line's.
+__attribute__((noinline)) static void split_line(const Block *b, Line *line, SharedRecord *words) {
+	line->split_since = b->start;
 	for (u32 p = 0; p < 4; p++) {
 		words[p] = line->whole;
-		if (line->written_each)
-			words[p].writer += (u16)(p * 4 / line->written_each);
-		if (line->read_each && words[p].lane != MANY)
-			words[p].lane += (u8)(p * 4 / line->read_each);
+		if (line->bytes_per_writer)
+			words[p].writer += (u16)(p * 4 / line->bytes_per_writer);
+		if (line->bytes_per_reader && words[p].lane != MANY)
+			words[p].lane += (u8)(p * 4 / line->bytes_per_reader);
 	}
 }
 
 // touch_lanes records the accesses of lanes to adjacent bytes, n each: by lines where these are read and written as a whole, by words
 // otherwise.
-__attribute__((noinline)) static void touch_lanes(Warp *w, const Ins *i, int lane, u32 lanes, u32 at, u32 n, How how) {
+__attribute__((noinline)) static void touch_lanes(Warp *w, const Ins *i, int lane, u32 lanes, u32 at, u32 n, AccessMode mode) {
 	Block *b = w->block;
 	for (u32 done; lanes; lanes -= done, lane += (int)done, at += done * n) {
 		Line *line = &b->lines[at / 16];
 		done = n >= 4 && !(at & 15) ? 16 / n : LANES + 1;
-		if (done <= lanes && touch_line(w, i, at / 16, lane, n, how))
+		if (done <= lanes && touch_line(w, i, at / 16, lane, n, mode))
 			continue;
 		done = 1;
-		if (line->fine_since != b->start)
-			refine(b, line, &b->words[at / 16 * 4]);
+		if (line->split_since != b->start)
+			split_line(b, line, &b->words[at / 16 * 4]);
 		for (u32 p = at & ~3u; p < at + n; p += 4)
-			touch(w, i, &b->words[p / 4], lane, p, part(at, n), how);
+			touch(w, i, &b->words[p / 4], lane, p, byte_mask(at, n), mode);
 	}
 }
 
-static inline void touch_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+static inline void touch_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, AccessMode mode) {
 	const Block *b = w->block;
-	if (n == 4 && b->lines[at / 16].fine_since == b->start)
-		touch(w, i, &b->words[at / 4], lane, at, 15, how);
-	else if (n != 16 || !touch_line(w, i, at / 16, lane, 16, how))
-		touch_lanes(w, i, lane, 1, at, n, how);
+	if (n == 4 && b->lines[at / 16].split_since == b->start)
+		touch(w, i, &b->words[at / 4], lane, at, 15, mode);
+	else if (n != 16 || !touch_line(w, i, at / 16, lane, 16, mode))
+		touch_lanes(w, i, lane, 1, at, n, mode);
 }
 
-__attribute__((noreturn, noinline)) static void outside(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+__attribute__((noreturn, noinline)) static void report_bounds(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	u32 size = w->block->launch->shared_bytes;
 	if (at > size || n > size - at)
-		find(w, i, lane, OUT_OF_BOUNDS, "it touches %u bytes at %u of shared memory, of which the block has %u; look at the index, and at "
+		report(w, i, lane, OUT_OF_BOUNDS, "it touches %u bytes at %u of shared memory, of which the block has %u; look at the index, and at "
 			"the size that the launch gives", n, at, size);
-	find(w, i, lane, MISALIGNED, "it touches %u bytes at %u of shared memory, which is no multiple of %u", n, at, n);
+	report(w, i, lane, MISALIGNED, "it touches %u bytes at %u of shared memory, which is no multiple of %u", n, at, n);
 }
 
-static inline void bounds(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+static inline void check_bounds(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	u32 size = w->block->launch->shared_bytes;
 	if (at > size || n > size - at || at & (n - 1))
-		outside(w, i, lane, at, n);
+		report_bounds(w, i, lane, at, n);
 }
 
 static inline void mark(u8 *valid, u8 as, u32 n) {
@@ -172,58 +175,58 @@ static inline void mark(u8 *valid, u8 as, u32 n) {
 // present reports whether a lane's 1, 2, 4, 8 or 16 bytes are there. With a loop, compilers would generate code for hundreds.
 static inline bool present(const u8 *valid, u32 n) { return ones(valid, n < 8 ? n : 8) && (n < 16 || ones(valid + 8, 8)); }
 
-__attribute__((noreturn, noinline)) static void missing(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
-	if (memchr(w->block->shared_valid + at, UNDER_WAY, n))
-		find(w, i, lane, MISSING_WAIT, "it reads %u bytes at %u of shared memory that cp.async is still to bring; wait for the group "
+__attribute__((noreturn, noinline)) static void report_missing(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+	if (memchr(w->block->shared_valid + at, IN_FLIGHT, n))
+		report(w, i, lane, MISSING_WAIT, "it reads %u bytes at %u of shared memory that cp.async is still to bring; wait for the group "
 			"(cp.async.wait_group) before the barrier", n, at);
-	find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
+	report(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
 }
 
-// shared_at checks one lane's access and returns its host address.
-u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+// shared_lane checks one lane's access and returns its host address.
+u8 *shared_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, AccessMode mode) {
 	Block *b = w->block;
-	bounds(w, i, lane, at, n);
+	check_bounds(w, i, lane, at, n);
 	u8 *valid = b->shared_valid + at;
-	if (how != WRITE && !present(valid, n))
-		missing(w, i, lane, at, n);
-	touch_lane(w, i, lane, at, n, how == READ ? READ : WRITE);
-	if (how != READ)
+	if (mode != WRITE && !present(valid, n))
+		report_missing(w, i, lane, at, n);
+	touch_lane(w, i, lane, at, n, mode == READ ? READ : WRITE);
+	if (mode != READ)
 		mark(valid, PRESENT, n);
 	return b->shared + at;
 }
 
-// shared_run does so for lanes with adjacent bytes, n each; NULL if one of them may not access its bytes.
-u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How how) {
+// shared_lanes does so for lanes with adjacent bytes, n each; NULL if one of them may not access its bytes.
+u8 *shared_lanes(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, AccessMode mode) {
 	Block *b = w->block;
 	u32 size = b->launch->shared_bytes, all = lanes * n;
 	u8 *valid = b->shared_valid + at;
-	if (at > size || all > size - at || at & (n - 1) || (how == READ && !all_ones(valid, all)))
+	if (at > size || all > size - at || at & (n - 1) || (mode == READ && !all_ones(valid, all)))
 		return NULL;
-	touch_lanes(w, i, (int)lane, lanes, at, n, how);
-	if (how != READ)
+	touch_lanes(w, i, (int)lane, lanes, at, n, mode);
+	if (mode != READ)
 		memset(valid, PRESENT, all);
 	return b->shared + at;
 }
 
-// shared_will_arrive marks the target of an asynchronous copy: nobody may read it until the wait.
-void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
-	bounds(w, i, lane, at, n);
+// shared_in_flight marks the target of an asynchronous copy: nobody may read it until the wait.
+void shared_in_flight(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+	check_bounds(w, i, lane, at, n);
 	touch_lane(w, i, lane, at, n, WRITE);
-	mark(w->block->shared_valid + at, UNDER_WAY, n);
+	mark(w->block->shared_valid + at, IN_FLIGHT, n);
 	mark(w->block->shared + at, 0xff, n);
 }
 
-// local_at is for each thread's own memory: arrays that did not fit into registers.
-u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+// local_lane is for each thread's own memory: arrays that did not fit into registers.
+u8 *local_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, AccessMode mode) {
 	u32 size = w->block->launch->kernel->local_bytes;
 	if (at > size || n > size - at)
-		find(w, i, lane, OUT_OF_BOUNDS, "it touches %u bytes at %u of its local memory of %u", n, at, size);
+		report(w, i, lane, OUT_OF_BOUNDS, "it touches %u bytes at %u of its local memory of %u", n, at, size);
 	if (at & (n - 1))
-		find(w, i, lane, MISALIGNED, "it touches %u bytes at %u of local memory, which is no multiple of %u", n, at, n);
+		report(w, i, lane, MISALIGNED, "it touches %u bytes at %u of local memory, which is no multiple of %u", n, at, n);
 	u32 place = (u32)lane * size + at;
-	if (how != WRITE && !present(w->local_valid + place, n))
-		find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of local memory that it never wrote", n, at);
-	if (how != READ)
+	if (mode != WRITE && !present(w->local_valid + place, n))
+		report(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of local memory that it never wrote", n, at);
+	if (mode != READ)
 		memset(w->local_valid + place, PRESENT, n);
 	return w->local + place;
 }

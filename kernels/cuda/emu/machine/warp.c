@@ -7,16 +7,16 @@
 
 enum { SLICE = 1 << 16 };
 
-static u32 lowest(Warp *w) {
-	u32 pc = UINT32_MAX, here = 0;
+static u32 lanes_at_lowest_pc(Warp *w) {
+	u32 pc = UINT32_MAX, active = 0;
 	for (u32 l = 0; l < LANES; l++)
 		pc = w->pcs[l] < pc ? w->pcs[l] : pc;
 	for (u32 l = 0; l < LANES; l++)
-		here |= w->pcs[l] == pc ? 1u << l : 0;
+		active |= w->pcs[l] == pc ? 1u << l : 0;
 	w->pc = pc;
-	if (here == w->alive)
+	if (active == w->alive)
 		w->split = false;
-	return here;
+	return active;
 }
 
 static void split(Warp *w) {
@@ -25,7 +25,7 @@ static void split(Warp *w) {
 	w->split = true;
 }
 
-static inline void go(Warp *w, u32 lanes, u32 pc) {
+static inline void set_pc(Warp *w, u32 lanes, u32 pc) {
 	if (!w->split) {
 		w->pc = pc;
 		return;
@@ -34,32 +34,32 @@ static inline void go(Warp *w, u32 lanes, u32 pc) {
 		w->pcs[l] = lanes >> l & 1 ? pc : w->pcs[l];
 }
 
-static void branch(Warp *w, u32 here, u32 taken, u32 target) {
+static void branch(Warp *w, u32 active, u32 taken, u32 target) {
 	u32 next = w->pc + 1;
-	if (taken && taken != here && !w->split)
+	if (taken && taken != active && !w->split)
 		split(w);
 	if (taken)
-		go(w, taken, target);
-	if (taken != here)
-		go(w, here & ~taken, next);
+		set_pc(w, taken, target);
+	if (taken != active)
+		set_pc(w, active & ~taken, next);
 }
 
-static void leave(Warp *w, const Ins *i, u32 here, u32 ended) {
-	if (i->has && ended)
-		find(w, i, __builtin_ctz(ended), BAD_INSTRUCTION, "it comes to a trap");
+static void exit_lanes(Warp *w, const Ins *i, u32 active, u32 ended) {
+	if (i->variant && ended)
+		report(w, i, __builtin_ctz(ended), BAD_INSTRUCTION, "it comes to a trap");
 	u32 next = w->pc + 1;
-	if (ended != here && !w->split)
+	if (ended != active && !w->split)
 		split(w);
 	w->alive &= ~ended;
 	if (w->split) {
-		go(w, here, next);
-		go(w, ended, UINT32_MAX);
+		set_pc(w, active, next);
+		set_pc(w, ended, UINT32_MAX);
 	}
 }
 
 void release_barrier(Block *b, u32 id) {
 	Barrier *bar = &b->barriers[id];
-	u32 known[MOST_WARPS] = {0};
+	u32 known[MAX_WARPS] = {0};
 	b->clock++;
 	for (u32 v = 0; v < b->launch->warps; v++)
 		for (u32 u = 0; u < b->launch->warps && bar->members >> v & 1; u++)
@@ -69,32 +69,32 @@ void release_barrier(Block *b, u32 id) {
 			continue;
 		for (u32 u = 0; u < b->launch->warps; u++)
 			b->seen[v][u] = bar->members >> u & 1 ? b->clock : known[u];
-		if (b->warps[v].waits == (int)id)
-			b->warps[v].waits = -1;
+		if (b->warps[v].waiting_at == (int)id)
+			b->warps[v].waiting_at = -1;
 	}
 	*bar = (Barrier){0};
 }
 
-// arrive counts a warp in at a barrier. All its lanes must arrive together.
-static void arrive(Warp *w, const Ins *i, u32 here, u32 mask) {
+// arrive_at_barrier counts a warp in at a barrier. All its lanes must arrive together.
+static void arrive_at_barrier(Warp *w, const Ins *i, u32 active, u32 mask) {
 	Block *b = w->block;
-	u32 id = *REG(u32, 0), all = b->launch->warps * LANES, threads = i->has & 1 ? *REG(u32, 1) : all;
-	u32 begun = b->launch->threads - w->id * LANES >= LANES ? ~0u : (1u << b->launch->threads % LANES) - 1;
-	if (id >= MOST_BARRIERS || threads % LANES || !threads || threads > all)
-		find(w, i, 0, DIVERGENT_BARRIER, "no barrier %u for %u threads; there are %d, for multiples of 32 threads of the block", id, threads,
-			MOST_BARRIERS);
-	if (mask != begun)
-		find(w, i, mask ? __builtin_ctz(mask) : 0, DIVERGENT_BARRIER, "lanes 0x%08x come to the barrier without the warp's others (0x%08x), "
-			"which %s; let all of them come, or none", mask, begun & ~mask, begun & ~w->alive ? "ended" : "are elsewhere");
+	u32 id = *REG(u32, 0), all = b->launch->warps * LANES, threads = i->variant & 1 ? *REG(u32, 1) : all;
+	u32 started = b->launch->threads - w->id * LANES >= LANES ? ~0u : (1u << b->launch->threads % LANES) - 1;
+	if (id >= MAX_BARRIERS || threads % LANES || !threads || threads > all)
+		report(w, i, 0, DIVERGENT_BARRIER, "no barrier %u for %u threads; there are %d, for multiples of 32 threads of the block", id, threads,
+			MAX_BARRIERS);
+	if (mask != started)
+		report(w, i, mask ? __builtin_ctz(mask) : 0, DIVERGENT_BARRIER, "lanes 0x%08x come to the barrier without the warp's others (0x%08x), "
+			"which %s; let all of them come, or none", mask, started & ~mask, started & ~w->alive ? "ended" : "are elsewhere");
 	Barrier *bar = &b->barriers[id];
 	if (bar->arrived && bar->expected != threads)
-		find(w, i, 0, DIVERGENT_BARRIER, "barrier %u is for %u threads here and for %u elsewhere", id, threads, bar->expected);
+		report(w, i, 0, DIVERGENT_BARRIER, "barrier %u is for %u threads here and for %u elsewhere", id, threads, bar->expected);
 	bar->expected = threads;
 	bar->members |= 1u << w->id;
 	bar->arrived += LANES;
-	go(w, here, w->pc + 1);
-	if (!(i->has & 2))
-		w->waits = (int)id;
+	set_pc(w, active, w->pc + 1);
+	if (!(i->variant & 2))
+		w->waiting_at = (int)id;
 	if (bar->arrived >= bar->expected)
 		release_barrier(b, id);
 }
@@ -102,56 +102,56 @@ static void arrive(Warp *w, const Ins *i, u32 here, u32 mask) {
 // run_warp executes until a barrier, the end, or the end of its slice.
 void run_warp(Warp *w) {
 	const Ins *code = w->block->launch->kernel->code;
-	for (u32 left = SLICE; left && w->alive && w->waits < 0; left--) {
-		u32 here = w->split ? lowest(w) : w->alive;
+	for (u32 left = SLICE; left && w->alive && w->waiting_at < 0; left--) {
+		u32 active = w->split ? lanes_at_lowest_pc(w) : w->alive;
 		const Ins *i = &code[w->pc];
-		u32 mask = here;
+		u32 mask = active;
 		if (i->guard) {
 			u32 p = *(u32 *)(w->file + i->guard);
 			mask &= i->negate ? ~p : p;
 		}
 		w->block->executed++;
 		switch ((Flow)i->flow) {
-		case STRAIGHT:
+		case FALL_THROUGH:
 			if (mask)
 				i->run(w, i, mask);
-			go(w, here, w->pc + 1);
+			set_pc(w, active, w->pc + 1);
 			break;
-		case BRANCH: branch(w, here, mask, i->target); break;
-		case EXIT: leave(w, i, here, mask); break;
+		case BRANCH: branch(w, active, mask, i->target); break;
+		case EXIT: exit_lanes(w, i, active, mask); break;
 		case BARRIER:
 			if (mask)
-				arrive(w, i, here, mask);
+				arrive_at_barrier(w, i, active, mask);
 			else
-				go(w, here, w->pc + 1);
+				set_pc(w, active, w->pc + 1);
 		}
 	}
 }
 
-static void fill(Warp *w, u32 at, u32 value) {
+static void fill_register(Warp *w, u32 at, u32 value) {
 	for (u32 l = 0; l < LANES; l++)
 		((u32 *)(w->file + at))[l] = value;
 }
 
-// begin_warp sets the registers that the hardware sets; the others hold noise.
+// begin_warp sets the special registers.
 void begin_warp(Block *b, Warp *w) {
 	const Launch *l = b->launch;
 	u32 first = w->id * LANES, left = l->threads - first;
 	w->alive = left >= LANES ? ~0u : (1u << left) - 1;
 	w->split = false;
 	w->pc = 0;
-	w->waits = -1;
+	w->waiting_at = -1;
 	w->n_copies = 0;
-	memset(w->groups, 0, sizeof w->groups);
+	memset(w->committed_groups, 0, sizeof w->committed_groups);
 	if (l->kernel->local_bytes)
 		memset(w->local_valid, 0, (size_t)l->kernel->local_bytes * LANES);
 	for (u32 d = 0; d < 3; d++) {
-		fill(w, CTAID + 128 * d, b->at[d]);
-		fill(w, NCTAID + 128 * d, l->grid[d]);
-		fill(w, NTID + 128 * d, l->block[d]);
+		fill_register(w, CTAID + 128 * d, b->at[d]);
+		fill_register(w, NCTAID + 128 * d, l->grid[d]);
+		fill_register(w, NTID + 128 * d, l->block[d]);
 	}
-	fill(w, WARP_ID, w->id);
-	fill(w, DYNAMIC_SIZE, l->dynamic);
+	fill_register(w, WARP_ID, w->id);
+	fill_register(w, DYNAMIC_SIZE, l->dynamic);
 	for (u32 n = 0; n < LANES; n++) {
 		u32 thread = first + n, masks[] = {(1u << n) - 1, (2u << n) - 1, 1u << n, ~((1u << n) - 1), ~((2u << n) - 1)};
 		((u32 *)(w->file + TID))[n] = thread % l->block[0];
@@ -163,7 +163,7 @@ void begin_warp(Block *b, Warp *w) {
 	}
 }
 
-// set_constants fills all registers with noise, and sets the constants.
+// set_constants fills registers with 0xff bytes, so that the use of one that was never written shows, and sets the constants.
 void set_constants(Warp *w, const Kernel *k) {
 	memset(w->file + FILE_FIRST, 0xff, k->file_bytes - FILE_FIRST);
 	for (int n = 0; n < k->n_constants; n++) {

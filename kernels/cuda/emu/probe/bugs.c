@@ -8,49 +8,49 @@ static void plain(const char *name) {
 	bool wide = strstr(name, "missing_wait") || strstr(name, "misaligned");
 	size_t n = wide ? N * 4 : N;
 	float *x = calloc(n, 4);
-	Pointer in = device(x, n * 4), out = fresh(n * 4);
+	Pointer in = upload(x, n * 4), out = allocate(n * 4);
 	must(launch(name, BLOCKS, THREADS, ARGUMENTS(&out, &in)));
-	drop(in), drop(out);
+	release(in), release(out);
 	free(x);
 }
 
 static void missing_bound(const char *name) {
 	u32 n = N - 6;
 	float *x = calloc(n, 4);
-	Pointer in = device(x, n * 4), out = fresh(n * 4);
+	Pointer in = upload(x, n * 4), out = allocate(n * 4);
 	must(launch(name, BLOCKS, THREADS, ARGUMENTS(&out, &in, &n)));
-	drop(in), drop(out);
+	release(in), release(out);
 	free(x);
 }
 
 static void wrong_stride(const char *name) {
 	float *x = calloc(BLOCKS * 100, 4);
-	Pointer in = device(x, BLOCKS * 100 * 4), out = fresh(N * 4);
+	Pointer in = upload(x, BLOCKS * 100 * 4), out = allocate(N * 4);
 	must(launch(name, BLOCKS, THREADS, ARGUMENTS(&out, &in)));
-	drop(in), drop(out);
+	release(in), release(out);
 	free(x);
 }
 
 static void large_shared(const char *name, bool right) {
 	u32 n = 15000;
-	Pointer out = fresh(THREADS * 4);
+	Pointer out = allocate(THREADS * 4);
 	Handle f = kernel(name);
 	if (right)
 		must(cuFuncSetAttribute(f, 8, (int)n * 4));
 	must(cuLaunchKernel(f, 1, 1, 1, THREADS, 1, 1, n * 4, NULL, ARGUMENTS(&out, &n), NULL));
 	must(cuCtxSynchronize());
-	drop(out);
+	release(out);
 }
 
 static void use_after_release(bool right) {
 	float *x = calloc(N, 4);
-	Pointer in = device(x, N * 4), out = fresh(N * 4);
+	Pointer in = upload(x, N * 4), out = allocate(N * 4);
 	if (!right)
-		drop(in);
+		release(in);
 	must(launch("missing_barrier_right", BLOCKS, THREADS, ARGUMENTS(&out, &in)));
 	if (right)
-		drop(in);
-	drop(out);
+		release(in);
+	release(out);
 	free(x);
 }
 
@@ -63,7 +63,7 @@ static void stream_without_event(bool right) {
 	must(cuEventCreate(&arrived, 2));
 	must(cuMemAllocHost_v2(&x, N * 4));
 	memset(x, 0, N * 4);
-	Pointer in = fresh(N * 4), out = fresh(N * 4);
+	Pointer in = allocate(N * 4), out = allocate(N * 4);
 	must(cuMemcpyHtoDAsync_v2(in, x, N * 4, up));
 	must(cuEventRecord(arrived, up));
 	if (right)
@@ -74,13 +74,13 @@ static void stream_without_event(bool right) {
 	must(cuEventDestroy_v2(arrived));
 	must(cuStreamDestroy_v2(up));
 	must(cuStreamDestroy_v2(work));
-	drop(in), drop(out);
+	release(in), release(out);
 }
 
 // The host reads the target of a copy before it waited for it, or changes its source.
 static void early_read(bool right) {
 	u32 seven[4] = {7, 7, 7, 7}, *x;
-	Pointer p = device(seven, sizeof seven);
+	Pointer p = upload(seven, sizeof seven);
 	must(cuMemAllocHost_v2((void **)&x, sizeof seven));
 	must(cuMemcpyDtoHAsync_v2(x, p, sizeof seven, NULL));
 	if (right)
@@ -88,13 +88,13 @@ static void early_read(bool right) {
 	printf("the host reads %x\n", x[0]);
 	must(cuStreamSynchronize(NULL));
 	must(cuMemFreeHost(x));
-	drop(p);
+	release(p);
 }
 
 static void early_write(bool right) {
 	u32 *x;
 	must(cuMemAllocHost_v2((void **)&x, 64));
-	Pointer p = fresh(64);
+	Pointer p = allocate(64);
 	memset(x, 0, 64);
 	must(cuMemcpyHtoDAsync_v2(p, x, 64, NULL));
 	if (right)
@@ -102,13 +102,13 @@ static void early_write(bool right) {
 	x[0] = 1;
 	must(cuStreamSynchronize(NULL));
 	must(cuMemFreeHost(x));
-	drop(p);
+	release(p);
 }
 
 static void leak(bool right) {
-	Pointer p = fresh(4096);
+	Pointer p = allocate(4096);
 	if (right)
-		drop(p);
+		release(p);
 }
 
 void run_bug(const char *bug, bool right) {

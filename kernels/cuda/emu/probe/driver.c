@@ -1,4 +1,4 @@
-// A session of a usual program, reported step by step: the environment decides which step fails, and how.
+// A session of an ordinary program, reported step by step. The settings of the emulated device decide which step fails, and how.
 #include "probe.h"
 
 enum { N = 1 << 18, CHUNK = 16 << 20 };
@@ -6,8 +6,8 @@ enum { N = 1 << 18, CHUNK = 16 << 20 };
 static int failed;
 
 // step reports a call that fails.
-#define step(call) told(call, #call)
-static int told(int r, const char *call) {
+#define step(call) report_error(call, #call)
+static int report_error(int r, const char *call) {
 	if (r) {
 		printf("%.*s: %s\n", (int)strcspn(call, "("), call, error_name(r));
 		failed++;

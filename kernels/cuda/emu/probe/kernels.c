@@ -1,4 +1,4 @@
-// The correct kernels, beside the same computation on the host.
+// The correct kernels, compared with the same computation on the host.
 #include "probe.h"
 
 #include <math.h>
@@ -7,28 +7,28 @@
 static float *floats(size_t n) {
 	float *f = malloc(n * sizeof *f);
 	for (size_t i = 0; i < n; i++)
-		f[i] = draw_float();
+		f[i] = random_float();
 	return f;
 }
 
 static void saxpy(void) {
 	u32 n = 1000;
 	float a = 1.5f, *x = floats(n), *y = floats(n), *want = malloc(n * sizeof *want);
-	Pointer dx = device(x, n * 4), dy = device(y, n * 4);
+	Pointer dx = upload(x, n * 4), dy = upload(y, n * 4);
 	must(launch("saxpy", 4, 256, ARGUMENTS(&dy, &dx, &a, &n)));
 	for (u32 i = 0; i < n; i++)
 		want[i] = fmaf(a, x[i], y[i]);
-	float *got = host(dy, n * 4);
+	float *got = download(dy, n * 4);
 	expect_equal("saxpy", got, want, n, 4);
-	report_sum("saxpy", got, n * 4);
-	drop(dx), drop(dy);
+	print_checksum("saxpy", got, n * 4);
+	release(dx), release(dy);
 	free(x), free(y), free(want), free(got);
 }
 
 static void reduce(void) {
 	u32 n = 5000, blocks = (n + 255) / 256;
 	float *x = floats(n), *want = calloc(blocks, sizeof *want);
-	Pointer dx = device(x, n * 4), sums = fresh(blocks * 4);
+	Pointer dx = upload(x, n * 4), sums = allocate(blocks * 4);
 	must(launch("reduce", blocks, 256, ARGUMENTS(&sums, &dx, &n)));
 	for (u32 b = 0; b < blocks; b++)
 		for (u32 w = 0; w < 8; w++) {
@@ -40,23 +40,23 @@ static void reduce(void) {
 					t[l] = of[l] + of[l ^ m];
 			want[b] += of[0];
 		}
-	float *got = host(sums, blocks * 4);
+	float *got = download(sums, blocks * 4);
 	expect_equal("reduce", got, want, blocks, 4);
-	report_sum("reduce", got, blocks * 4);
-	drop(dx), drop(sums);
+	print_checksum("reduce", got, blocks * 4);
+	release(dx), release(sums);
 	free(x), free(want), free(got);
 }
 
 static void scan(void) {
 	u32 n = 1024, *x = malloc(n * 4), *want = malloc(n * 4);
 	for (u32 i = 0; i < n; i++)
-		x[i] = draw(), want[i] = x[i] + (i % 256 ? want[i - 1] : 0);
-	Pointer dx = device(x, n * 4), out = fresh(n * 4);
+		x[i] = random_u32(), want[i] = x[i] + (i % 256 ? want[i - 1] : 0);
+	Pointer dx = upload(x, n * 4), out = allocate(n * 4);
 	must(launch("scan", n / 256, 256, ARGUMENTS(&out, &dx)));
-	u32 *got = host(out, n * 4);
+	u32 *got = download(out, n * 4);
 	expect_equal("scan", got, want, n, 4);
-	report_sum("scan", got, n * 4);
-	drop(dx), drop(out);
+	print_checksum("scan", got, n * 4);
+	release(dx), release(out);
 	free(x), free(want), free(got);
 }
 
@@ -65,41 +65,41 @@ static void collatz(void) {
 	for (u32 i = 0; i < n; i++)
 		for (u64 v = i + 1; v != 1; want[i]++)
 			v = v & 1 ? 3 * v + 1 : v / 2;
-	Pointer out = fresh(n * 4);
+	Pointer out = allocate(n * 4);
 	must(launch("collatz", 16, 128, ARGUMENTS(&out, &n)));
-	u32 *got = host(out, n * 4);
+	u32 *got = download(out, n * 4);
 	expect_equal("collatz", got, want, n, 4);
-	report_sum("collatz", got, n * 4);
-	drop(out);
+	print_checksum("collatz", got, n * 4);
+	release(out);
 	free(want), free(got);
 }
 
 static u16 *halves(size_t n) {
 	u16 *h = malloc(n * sizeof *h);
 	for (size_t i = 0; i < n; i++)
-		h[i] = bf16(draw_float());
+		h[i] = bf16(random_float());
 	return h;
 }
 
-// Each element is one chain over k from zero: the host's is equal to the bit.
+// Each element is one chain of fused multiply-adds over k from zero, so the host can compute the same bits.
 static double gemm(u32 rows, u32 columns, u32 depth, bool compare) {
 	u16 *x = halves((size_t)rows * depth), *w = halves((size_t)columns * depth);
-	Pointer dx = device(x, (size_t)rows * depth * 2), dw = device(w, (size_t)columns * depth * 2), out = fresh((size_t)rows * columns * 4);
+	Pointer dx = upload(x, (size_t)rows * depth * 2), dw = upload(w, (size_t)columns * depth * 2), out = allocate((size_t)rows * columns * 4);
 	struct timespec a, b;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
 	must(cuLaunchKernel(kernel("gemm"), columns / 64, rows / 32, 1, 128, 1, 1, 0, NULL, ARGUMENTS(&out, &dx, &dw, &columns, &depth), NULL));
 	must(cuCtxSynchronize());
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-	float *got = host(out, (size_t)rows * columns * 4), *want = calloc((size_t)rows * columns, 4);
+	float *got = download(out, (size_t)rows * columns * 4), *want = calloc((size_t)rows * columns, 4);
 	for (u32 r = 0; compare && r < rows; r++)
 		for (u32 c = 0; c < columns; c++)
 			for (u32 k = 0; k < depth; k++)
-				want[r * columns + c] = fmaf(bf16_value(x[r * depth + k]), bf16_value(w[c * depth + k]), want[r * columns + c]);
+				want[r * columns + c] = fmaf(widened(x[r * depth + k]), widened(w[c * depth + k]), want[r * columns + c]);
 	if (compare) {
 		expect_equal("gemm", got, want, (size_t)rows * columns, 4);
-		report_sum("gemm", got, (size_t)rows * columns * 4);
+		print_checksum("gemm", got, (size_t)rows * columns * 4);
 	}
-	drop(dx), drop(dw), drop(out);
+	release(dx), release(dw), release(out);
 	free(x), free(w), free(got), free(want);
 	return (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
 }

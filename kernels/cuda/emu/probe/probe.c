@@ -23,18 +23,18 @@ void check(int r, const char *call) {
 
 static u64 state = 1;
 
-u32 draw(void) {
+u32 random_u32(void) {
 	state = state * 6364136223846793005u + 1442695040888963407u;
 	return (u32)(state >> 33) ^ (u32)(state >> 18);
 }
-float draw_float(void) { return (float)(s32)draw() * 0x1p-31f; }
+float random_float(void) { return (float)(s32)random_u32() * 0x1p-31f; }
 
 u16 bf16(float f) {
 	u32 b;
 	memcpy(&b, &f, 4);
 	return (u16)((b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
-float bf16_value(u16 h) {
+float widened(u16 h) {
 	u32 b = (u32)h << 16;
 	float f;
 	memcpy(&f, &b, 4);
@@ -46,30 +46,30 @@ Handle kernel(const char *name) {
 	must(cuModuleGetFunction(&f, module, name));
 	return f;
 }
-Pointer fresh(size_t n) {
+Pointer allocate(size_t n) {
 	Pointer p;
 	must(cuMemAlloc_v2(&p, n));
 	return p;
 }
-Pointer device(const void *from, size_t n) {
-	Pointer p = fresh(n);
+Pointer upload(const void *from, size_t n) {
+	Pointer p = allocate(n);
 	must(cuMemcpyHtoD_v2(p, from, n));
 	return p;
 }
-void *host(Pointer p, size_t n) {
+void *download(Pointer p, size_t n) {
 	void *to = malloc(n);
 	must(cuMemcpyDtoH_v2(to, p, n));
 	return to;
 }
-void drop(Pointer p) { must(cuMemFree_v2(p)); }
+void release(Pointer p) { must(cuMemFree_v2(p)); }
 
 int launch(const char *name, u32 blocks, u32 threads, void **arguments) {
 	must(cuLaunchKernel(kernel(name), blocks, 1, 1, threads, 1, 1, 0, NULL, arguments, NULL));
 	return cuCtxSynchronize();
 }
 
-// report_sum prints a checksum, to compare runs.
-void report_sum(const char *name, const void *p, size_t n) {
+// print_checksum prints a checksum, to compare runs.
+void print_checksum(const char *name, const void *p, size_t n) {
 	u64 h = 14695981039346656037u;
 	for (size_t b = 0; b < n; b++)
 		h = (h ^ ((const unsigned char *)p)[b]) * 1099511628211u;

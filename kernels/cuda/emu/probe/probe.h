@@ -1,4 +1,4 @@
-// A small program that uses the emulated device as any program uses a driver: it opens the library and calls it by name.
+// A small program that uses the emulated device as programs use a driver: it opens the library, and finds its functions by name.
 #ifndef GRPO_EMU_PROBE_H
 #define GRPO_EMU_PROBE_H
 #include <stdbool.h>
@@ -71,18 +71,18 @@ const char *error_name(int r);
 // The program's state: the module that its first argument names, memory, launches in one dimension.
 extern Handle module;
 Handle kernel(const char *name);
-Pointer device(const void *from, size_t n);
-Pointer fresh(size_t n);
-void *host(Pointer p, size_t n);
-void drop(Pointer p);
+Pointer upload(const void *from, size_t n);
+Pointer allocate(size_t n);
+void *download(Pointer p, size_t n);
+void release(Pointer p);
 int launch(const char *name, u32 blocks, u32 threads, void **arguments);
 #define ARGUMENTS(...) ((void *[]){__VA_ARGS__})
 
-u32 draw(void);
-float draw_float(void);
+u32 random_u32(void);
+float random_float(void);
 u16 bf16(float f);
-float bf16_value(u16 b);
-void report_sum(const char *name, const void *p, size_t n);
+float widened(u16 b);
+void print_checksum(const char *name, const void *p, size_t n);
 void expect_equal(const char *what, const void *got, const void *want, size_t n, size_t each);
 
 void run_kernels(const char *name);

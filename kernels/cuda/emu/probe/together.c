@@ -1,4 +1,4 @@
-// Warp operations, and every kind of memory, beside the host.
+// Warp operations, and every kind of memory, compared with the same on the host.
 #include "probe.h"
 
 #include <math.h>
@@ -8,39 +8,39 @@ enum { N = 1024 };
 static u32 *numbers(u32 n) {
 	u32 *x = malloc(n * 4);
 	for (u32 i = 0; i < n; i++)
-		x[i] = draw();
+		x[i] = random_u32();
 	return x;
 }
 
 static void compare(const char *what, Pointer out, const void *want, u32 n) {
-	void *got = host(out, n * 4);
+	void *got = download(out, n * 4);
 	expect_equal(what, got, want, n, 4);
-	report_sum(what, got, n * 4);
+	print_checksum(what, got, n * 4);
 	free(got);
-	drop(out);
+	release(out);
 }
 
 static void histogram(void) {
 	u32 n = N, *x = numbers(N), want[64] = {0}, zero[64] = {0};
-	Pointer in = device(x, N * 4), out = device(zero, sizeof zero);
+	Pointer in = upload(x, N * 4), out = upload(zero, sizeof zero);
 	must(launch("histogram", 3, 256, ARGUMENTS(&out, &in, &n)));
 	for (u32 i = 0; i < N; i++)
 		want[x[i] & 63]++;
 	compare("histogram", out, want, 64);
-	drop(in);
+	release(in);
 	free(x);
 }
 
 static void largest(void) {
 	u32 *x = numbers(N), want[2] = {0, 0x80000000};
-	Pointer in = device(x, N * 4), out = device(want, sizeof want);
+	Pointer in = upload(x, N * 4), out = upload(want, sizeof want);
 	must(launch("largest", 4, 256, ARGUMENTS(&out, &in)));
 	for (u32 i = 0; i < N; i++) {
 		want[0] = x[i] > want[0] ? x[i] : want[0];
 		want[1] = (s32)x[i] > (s32)want[1] ? x[i] : want[1];
 	}
 	compare("largest", out, want, 2);
-	drop(in);
+	release(in);
 	free(x);
 }
 
@@ -65,7 +65,7 @@ static void lane(const u32 *v, u32 l, u32 *answer) {
 static void votes(void) {
 	enum { ANSWERS = 11 };
 	u32 n = N, *x = numbers(N), *want = malloc(ANSWERS * N * 4), answer[ANSWERS];
-	Pointer in = device(x, N * 4), out = fresh(ANSWERS * N * 4);
+	Pointer in = upload(x, N * 4), out = allocate(ANSWERS * N * 4);
 	must(launch("votes", 8, 128, ARGUMENTS(&out, &in, &n)));
 	for (u32 i = 0; i < N; i++) {
 		lane(x + i / 32 * 32, i % 32, answer);
@@ -73,7 +73,7 @@ static void votes(void) {
 			want[a * N + i] = answer[a];
 	}
 	compare("votes", out, want, ANSWERS * N);
-	drop(in);
+	release(in);
 	free(x), free(want);
 }
 
@@ -93,12 +93,12 @@ static void memories(u32 n) {
 		const u32 *q = x + 4 * t;
 		want[t] = (n & 1 ? shared : x)[63 - t] + x[2 * t] + 3 * x[2 * t + 1] + 5 * q[0] + 7 * q[1] + 11 * q[2] + 13 * q[3];
 	}
-	Pointer in = device(x, 64 * 16), out = fresh(64 * 4), offset;
+	Pointer in = upload(x, 64 * 16), out = allocate(64 * 4), offset;
 	size_t size;
 	must(cuModuleGetGlobal_v2(&offset, &size, module, "offset"));
 	must(launch("memories", 1, 64, ARGUMENTS(&out, &in, &n)));
 	compare("memories", out, want, 64);
-	drop(in);
+	release(in);
 	free(x);
 }
 
@@ -110,10 +110,10 @@ static void arrivals(void) {
 		memset((char *)(want + 8 * t + 4) + t % 17, 0, 16 - t % 17);
 		want[8 * t + 1] = 0;
 	}
-	Pointer in = device(x, sizeof want), out = fresh(sizeof want);
+	Pointer in = upload(x, sizeof want), out = allocate(sizeof want);
 	must(cuLaunchKernel(kernel("arrivals"), 1, 1, 1, 32, 1, 1, 1024, NULL, ARGUMENTS(&out, &in), NULL));
 	compare("arrivals", out, want, 256);
-	drop(in);
+	release(in);
 	free(x);
 }
 
@@ -134,10 +134,10 @@ static void tiles(void) {
 		for (u32 m = 0; m < 4; m++)
 			want[96 + 32 * m + l] = pair(h, m, l, true);
 	}
-	Pointer in = device(x, 512), out = fresh(sizeof want);
+	Pointer in = upload(x, 512), out = allocate(sizeof want);
 	must(launch("tiles", 1, 32, ARGUMENTS(&out, &in)));
 	compare("tiles", out, want, 7 * 32);
-	drop(in);
+	release(in);
 	free(x);
 }
 
@@ -145,19 +145,19 @@ static void small_product(void) {
 	u16 a[128], b[64];
 	float want[128];
 	for (int n = 0; n < 128; n++)
-		a[n] = bf16(draw_float()), b[n % 64] = bf16(draw_float());
+		a[n] = bf16(random_float()), b[n % 64] = bf16(random_float());
 	for (u32 l = 0; l < 32; l++)
 		for (u32 e = 0; e < 4; e++) {
 			u32 row = l / 4 + e / 2 * 8, column = l % 4 * 2 + e % 2;
 			float s = (float)(e + 1);
 			for (u32 k = 0; k < 8; k++) // lane 4g + q has numbers 2q and 2q + 1 of row g (of A, then of row g + 8) and of column g (of B)
-				s = fmaf(bf16_value(a[row / 8 * 64 + row % 8 * 8 + k]), bf16_value(b[column * 8 + k]), s);
+				s = fmaf(widened(a[row / 8 * 64 + row % 8 * 8 + k]), widened(b[column * 8 + k]), s);
 			want[4 * l + e] = s;
 		}
-	Pointer da = device(a, sizeof a), db = device(b, sizeof b), out = fresh(sizeof want);
+	Pointer da = upload(a, sizeof a), db = upload(b, sizeof b), out = allocate(sizeof want);
 	must(launch("small_product", 1, 32, ARGUMENTS(&out, &da, &db)));
 	compare("small_product", out, want, 128);
-	drop(da), drop(db);
+	release(da), release(db);
 }
 
 void run_together(void) {

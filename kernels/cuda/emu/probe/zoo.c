@@ -1,4 +1,4 @@
-// Single instructions, over random numbers and edge cases of each kind, beside the result in C.
+// Single instructions on random numbers and edge cases of each kind, compared with the same in C.
 #include "probe.h"
 
 #include <math.h>
@@ -18,12 +18,12 @@ static float lesser(float a, float b) {
 	return a < b || (a == b && signbit(a)) ? a : b;
 }
 
-static float flushed(float a) { return isnan(a) || fabsf(a) >= 0x1p-126f ? a : copysignf(0, a); }
+static float flush_subnormal(float a) { return isnan(a) || fabsf(a) >= 0x1p-126f ? a : copysignf(0, a); }
 
-// negated flips the sign of NaN, too.
+// negated flips the sign of a NaN, too, which the host's minus need not.
 static float negated(float a) { return copysignf(a, signbit(a) ? 1.0f : -1.0f); }
 
-static s64 held(double v, s64 low, s64 high) { return isnan(v) ? 0 : v <= (double)low ? low : v >= (double)high ? high : (s64)v; }
+static s64 saturated(double v, s64 low, s64 high) { return isnan(v) ? 0 : v <= (double)low ? low : v >= (double)high ? high : (s64)v; }
 
 static u16 to_bf16(float f) { return isnan(f) ? 0x7fff : bf16(f); }
 
@@ -51,7 +51,7 @@ static float from_f16(u16 h) {
 	return (float)(h & 0x8000 ? -v : v);
 }
 
-// bits_of_float: a computed NaN has the device's bits.
+// bits_of_float returns the bits of a result. A NaN that the device computes has these bits, whatever the host's has.
 static u64 bits_of_float(float f) {
 	u32 b;
 	memcpy(&b, &f, 4);
@@ -142,7 +142,7 @@ static u64 edge(void) {
 		0x3f800000, 0xbf800000, 0x3f000000, 0x40200000, 0x00000001, 0x007fffff, 0x00800000, 0x80000001, 0x7f7fffff, 0x7f800000, 0xff800000,
 		0x7fc00000, 0xffc00001, 0x4f000000, 0xcf000000, 0x4f800000, 0x477fe000, 0x477ff000, 0x33800000, 0x33000000, 0x3f808000, 0x3f818000,
 		0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x3ff0000000000000, 0x7ff0000000000000, 0x7ff8000000000000};
-	return all[draw() % (sizeof all / sizeof *all)];
+	return all[random_u32() % (sizeof all / sizeof *all)];
 }
 
 static bool is_nan(const char *kinds, u64 v) {
@@ -154,10 +154,10 @@ void run_zoo(void) {
 	u64 *in = malloc(3 * N * sizeof *in);
 	u32 n = N;
 	for (int i = 0; i < 3 * N; i++)
-		in[i] = draw() % 3 == 0 ? edge() : draw() % 2 ? (u64)draw() << 32 | draw() : bits_of_float(draw_float() * 100);
-	Pointer din = device(in, 3 * N * 8), out = fresh((size_t)ROWS * N * 8);
+		in[i] = random_u32() % 3 == 0 ? edge() : random_u32() % 2 ? (u64)random_u32() << 32 | random_u32() : bits_of_float(random_float() * 100);
+	Pointer din = upload(in, 3 * N * 8), out = allocate((size_t)ROWS * N * 8);
 	must(launch("zoo", N / 128, 128, ARGUMENTS(&out, &din, &n)));
-	u64 *got = host(out, (size_t)ROWS * N * 8);
+	u64 *got = download(out, (size_t)ROWS * N * 8);
 	for (int row = 0; row < ROWS; row++)
 		for (u32 i = 0; i < N; i++) {
 			u64 g = got[row * N + i], w = want(row, in[i], in[N + i], in[2 * N + i]);
@@ -169,7 +169,7 @@ void run_zoo(void) {
 			break;
 		}
 	printf("%d instructions\n", ROWS);
-	report_sum("zoo", got, (size_t)ROWS * N * 8);
-	drop(din), drop(out);
+	print_checksum("zoo", got, (size_t)ROWS * N * 8);
+	release(din), release(out);
 	free(in), free(got);
 }

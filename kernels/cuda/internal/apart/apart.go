@@ -1,5 +1,5 @@
-// Package apart runs tasks of a package's tests in processes of their own, where the driver is not open yet, since a driver reads the
-// settings of an emulated device only once.
+// Package apart lets tests run tasks in processes of their own: a process opens the driver once, and the emulated device reads its
+// settings then.
 package apart
 
 import (
@@ -16,7 +16,7 @@ import (
 // variable names the task of a process.
 const variable = "GRPO_CUDA_TEST_TASK"
 
-// Tasks are what a process may do in place of the tests, by name.
+// Tasks are what a test binary can do instead of running its tests, by name.
 type Tasks map[string]func() error
 
 // Main runs the task of this process and exits; without one it returns. TestMain calls it first.

@@ -1,5 +1,4 @@
-// Kernels with one mistake each, and the same without it, if right is set. docs/emulator.md has what the emulated device reports about
-// them.
+// Kernels with one mistake each, and the same kernels without it if "right" is set. docs/emulator.md shows the report of each mistake.
 #include "probe.h"
 
 #define PAIR(name, parameters, ...)                                                                                              \

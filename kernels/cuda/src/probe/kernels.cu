@@ -39,7 +39,7 @@ KERNEL THREADS(256) scan(u32 *out, const u32 *in) {
 	out[index()] = sums[from][t];
 }
 
-// The number of steps until the Collatz sequence of i + 1 reaches 1: different in every lane.
+// The number of steps until the Collatz sequence of i + 1 reaches 1: lanes leave the loop at different times.
 KERNEL collatz(u32 *steps, u32 n) {
 	u32 i = index(), count = 0;
 	if (i >= n)
@@ -51,39 +51,39 @@ KERNEL collatz(u32 *steps, u32 n) {
 
 // out [rows, columns] = x [rows, depth] · wᵀ, w [columns, depth]: tiles of 32 × 64 by four warps, depth in steps of 32 that cp.async
 // copies two steps ahead. rows, columns and depth are multiples of the tile.
-constexpr int high = 32, wide = 64, deep = 32, stages = 3, padded = deep + 8;
+constexpr int tile_rows = 32, tile_columns = 64, tile_depth = 32, stages = 3, row_stride = tile_depth + 8;
 
 struct Tiles {
-	u16 x[stages][high][padded], w[stages][wide][padded];
+	u16 x[stages][tile_rows][row_stride], w[stages][tile_columns][row_stride];
 };
 
-DEVICE void bring(Tiles *s, int stage, const u16 *x, const u16 *w, u32 depth, u32 k) {
-	for (int i = (int)thread(); i < high * (deep / 8); i += 128)
+DEVICE void copy_tile(Tiles *s, int stage, const u16 *x, const u16 *w, u32 depth, u32 k) {
+	for (int i = (int)thread(); i < tile_rows * (tile_depth / 8); i += 128)
 		copy16(&s->x[stage][i / 4][i % 4 * 8], x + (u64)(i / 4) * depth + k + i % 4 * 8);
-	for (int i = (int)thread(); i < wide * (deep / 8); i += 128)
+	for (int i = (int)thread(); i < tile_columns * (tile_depth / 8); i += 128)
 		copy16(&s->w[stage][i / 4][i % 4 * 8], w + (u64)(i / 4) * depth + k + i % 4 * 8);
 }
 
 KERNEL THREADS(128) gemm(float *out, const u16 *x, const u16 *w, u32 columns, u32 depth) {
 	__shared__ __attribute__((aligned(16))) Tiles s;
-	u32 lane = thread() & 31, warp = thread() >> 5, row = __nvvm_read_ptx_sreg_ctaid_y() * high, column = block() * wide;
+	u32 lane = thread() & 31, warp = thread() >> 5, row = __nvvm_read_ptx_sreg_ctaid_y() * tile_rows, column = block() * tile_columns;
 	float c[2][2][4] = {};
 	x += (u64)row * depth;
 	w += (u64)column * depth;
 	for (int t = 0; t < stages - 1; t++) {
-		if (t * deep < (int)depth)
-			bring(&s, t, x, w, depth, (u32)(t * deep));
+		if (t * tile_depth < (int)depth)
+			copy_tile(&s, t, x, w, depth, (u32)(t * tile_depth));
 		commit();
 	}
-	for (u32 k = 0, step = 0; k < depth; k += deep, step++) {
+	for (u32 k = 0, step = 0; k < depth; k += tile_depth, step++) {
 		wait<stages - 2>();
 		barrier();
-		u32 ahead = k + (stages - 1) * deep;
+		u32 ahead = k + (stages - 1) * tile_depth;
 		if (ahead < depth)
-			bring(&s, (int)((step + stages - 1) % stages), x, w, depth, ahead);
+			copy_tile(&s, (int)((step + stages - 1) % stages), x, w, depth, ahead);
 		commit();
 		u32 at = step % stages;
-		UNROLL for (u32 half = 0; half < deep; half += 16) {
+		UNROLL for (u32 half = 0; half < tile_depth; half += 16) {
 			u32 a[2][4], b[4];
 			UNROLL for (u32 i = 0; i < 2; i++)
 				load_matrices(a[i], &s.x[at][i * 16 + (lane & 15)][half + (lane >> 4) * 8]);
