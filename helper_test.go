@@ -245,7 +245,7 @@ func tryOpen(t *testing.T, w Watcher, overrides ...string) (*Trainer, error) {
 		t.Skip("python3 is not on PATH, and programs are Python")
 	}
 	small := []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=48", "eval_problems=4", "eval_samples=0", "eval_k=0",
-		"max_steps=2", "save_every=1", "eval_every=2", "max_tests=2", "warmup_steps=0", "schedule=constant"}
+		"max_steps=2", "save_every=1", "eval_every=2", "max_tests=2", "warmup_steps=0", "schedule=constant", "sandbox_slots=1"}
 	cfg, err := configs.Load(configs.Source{Preset: "tiny_smoke", Overrides: override(small, overrides)})
 	require.NoError(t, err)
 	tr, err := Open(t.Context(), cfg, backend(t, 0), w)
