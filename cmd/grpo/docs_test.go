@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -150,11 +151,9 @@ func (r *docSession) typed(t *testing.T, text string) (said string, err error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", shellPrelude+background)
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "SANDBOX_URL=", "HOME="+r.home, "GRPO_TYPED="+exe, "XDG_CACHE_HOME="+filepath.Join(r.home, ".cache"))
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
-		value, err := exec.Command("go", "env", name).Output()
-		require.NoError(t, err)
-		cmd.Env = append(cmd.Env, name+"="+strings.TrimSpace(string(value)))
-	}
+	places, err := goPlaces()
+	require.NoError(t, err)
+	cmd.Env = append(cmd.Env, places...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if inBackground || endless.MatchString(text) && !endingFlags.MatchString(text) {
@@ -163,6 +162,16 @@ func (r *docSession) typed(t *testing.T, text string) (said string, err error) {
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+// goPlaces are the settings of go that depend on the home directory.
+var goPlaces = sync.OnceValues(func() (places []string, err error) {
+	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH"}
+	values, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	for i, value := range strings.Split(strings.TrimSpace(string(values)), "\n") {
+		places = append(places, names[i]+"="+value)
+	}
+	return places, err
+})
 
 // serve starts a server, and waits for the address that it prints.
 func (r *docSession) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {

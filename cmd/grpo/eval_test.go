@@ -38,12 +38,12 @@ func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.L
 func TestEval(t *testing.T) {
 	racing.Again(t)
 	needsSandbox(t)
-	args := []string{"--problems", "12", "--samples", "3", "--k", "2", "--seed", "5"}
+	args := []string{"--problems", "6", "--samples", "3", "--k", "2", "--seed", "5"}
 	r, lines, text := evaluate(t, args...)
-	require.Len(t, lines, 12*4)
+	require.Len(t, lines, 6*4)
 	_, held, err := tiny.Problems()
 	require.NoError(t, err)
-	right, correct, tokens, verdicts := 0.0, make([]float64, 12), [2]int{}, [2]map[string]int{{}, {}}
+	right, correct, tokens, verdicts := 0.0, make([]float64, 6), [2]int{}, [2]map[string]int{{}, {}}
 	for i, l := range lines {
 		require.Equal(t, held[i/4].ID, l.Problem)
 		require.Equal(t, max(i%4-1, 0), l.Sample)
@@ -65,7 +65,7 @@ func TestEval(t *testing.T) {
 			}
 		}
 	}
-	require.InDelta(t, right/12, r.Greedy.PassAt1, 1e-12)
+	require.InDelta(t, right/6, r.Greedy.PassAt1, 1e-12)
 	require.True(t, r.Greedy.CI[0] <= r.Greedy.PassAt1 && r.Greedy.PassAt1 <= r.Greedy.CI[1])
 	require.Equal(t, verdicts[0], r.Greedy.Verdicts)
 	require.Equal(t, verdicts[1], r.Sampled.Verdicts)
@@ -73,8 +73,8 @@ func TestEval(t *testing.T) {
 	require.Positive(t, r.Greedy.TokensPerSec)
 	passAt1, passAt2 := 0.0, 0.0
 	for _, c := range correct {
-		passAt1 += c / 3 / 12
-		passAt2 += (1 - (3-c)*(2-c)/6) / 12 // both samples are among the wrong ones
+		passAt1 += c / 3 / 6
+		passAt2 += (1 - (3-c)*(2-c)/6) / 6 // both samples are among the wrong ones
 	}
 	require.Positive(t, passAt1)
 	require.InDelta(t, passAt1, r.Sampled.PassAt1, 1e-12)
@@ -105,7 +105,7 @@ func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	racing.Again(t)
 	needsSandbox(t)
 	run := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
+	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=2",
 		"lora_rank=4", "lora_alpha=8", "learning_rate=0.05")
 	require.Zero(t, code, errs)
 	tasks := filepath.Join(t.TempDir(), "tasks.jsonl")

@@ -29,11 +29,11 @@ var phases = map[string]struct {
 	trains bool // interrupted during training, after all verdicts; else while it waits for a verdict
 	seldom bool // tested only with GRPO_FORMS=all: other entries have its phase and signal, or the signal is handled like others
 }{
-	"evaluates": {[]string{"eval_problems=40"}, syscall.SIGINT, false, false},
-	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, syscall.SIGTERM, false, false},
-	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGINT, true, true},
-	"hung up":   {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGHUP, true, false},
-	"spent":     {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGXCPU, true, true},
+	"evaluates": {[]string{"eval_problems=16"}, syscall.SIGINT, false, false},
+	"samples":   {[]string{"eval_every=-1", "prompts_per_step=4", "completions_per_prompt=8"}, syscall.SIGTERM, false, false},
+	"trains":    {[]string{"eval_every=-1", "num_iterations=8", "pipeline=off"}, syscall.SIGINT, true, true},
+	"hung up":   {[]string{"eval_every=-1", "num_iterations=8", "pipeline=off"}, syscall.SIGHUP, true, false},
+	"spent":     {[]string{"eval_every=-1", "num_iterations=8", "pipeline=off"}, syscall.SIGXCPU, true, true},
 }
 
 // sandboxRequests are the requests of a run to its sandbox, one of which may be made to wait.

@@ -35,7 +35,7 @@ func TestRunsEndAlike(t *testing.T) {
 	for _, pipeline := range pipelines {
 		t.Run(pipeline, func(t *testing.T) {
 			t.Parallel()
-			words := withSettings(small, "pipeline="+pipeline, "threads=2")
+			words := withSettings(small, "pipeline="+pipeline, "threads=2", "sandbox_slots=2")
 			if kills > 0 {
 				words = withSettings(words, "max_steps=12")
 			}

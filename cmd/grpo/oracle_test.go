@@ -83,7 +83,7 @@ func (o *fakeSandbox) answer(w http.ResponseWriter, r *http.Request) {
 // words are the arguments of a run of four steps, judged by this server.
 func (o *fakeSandbox) words(others ...string) []string {
 	words := withSettings(small, "max_steps=4", "max_tokens=40", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
-		"sandbox=fusion", "sandbox_url="+o.URL, "deterministic=false")
+		"sandbox=fusion", "sandbox_slots=4", "sandbox_url="+o.URL, "deterministic=false")
 	return withSettings(words, others...)
 }
 

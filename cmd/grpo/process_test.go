@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	plainpython.First()
-	debug.SetGCPercent(400) // hundreds of small trainers are opened and closed
+	os.Setenv("SANDBOX_MAX_CONCURRENCY", "1") // each cell takes a twentieth of a second to start; runs that need several ask for them
+	debug.SetGCPercent(400)                   // hundreds of small trainers are opened and closed
 	os.Exit(m.Run())
 }
 

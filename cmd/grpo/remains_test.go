@@ -16,7 +16,7 @@ import (
 // small is a run of a second that evaluates, saves and removes checkpoints. It has one thread, since more would mostly wait for each
 // other, and slow down tests beside it, and a cache for as many sequences as it ever has.
 var small = []string{"--preset", "tiny_smoke", "--quiet", "threads=1", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=32",
-	"max_tests=2", "eval_problems=4", "eval_every=3", "max_steps=6", "save_every=1", "keep_last=3", "warmup_steps=0",
+	"max_tests=2", "eval_problems=4", "eval_every=2", "max_steps=4", "save_every=1", "keep_last=2", "warmup_steps=0",
 	"max_sequences=16"}
 
 // runToEnd runs to the end.
