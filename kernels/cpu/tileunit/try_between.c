@@ -28,14 +28,14 @@
 		of AFTER("jmp 2f\n\tud2\n2:\tnopl (%%rax)\n\tnopw 0(%%rax,%%rax,1)\n\tprefetcht1 (%%rsp)\n\tnop")     \
 		of                                                                                                    \
 		: "+r"(memory), "+r"(results)                                                                         \
-		: "r"(first), "r"(two_byte_opcode)                                                                             \
+		: "r"(first), "r"(second)                                                                     \
 		: "rax", "rdx", "memory", "cc")
 
 void grpo_try_between(int unit, int64_t a, int64_t b, int64_t *to)
 {
 	static const uint8_t shapes[64] = {[0] = 1, [16] = 64, [48] = 16}; // one tile
 	register int64_t first __asm__("rdi") = a;
-	register int64_t two_byte_opcode __asm__("rsi") = b;
+	register int64_t second __asm__("rsi") = b;
 	register int64_t *memory __asm__("r12") = to;
 	register int64_t *results __asm__("r13") = to + 2;
 	if (unit) {

@@ -168,10 +168,10 @@ __attribute__((target("avx2,fma"))) static void add_products(int c, int a, int b
 		memcpy(left, unit.tile[a][i], sizeof left);
 		for (int k = 0; k < unit.s.row_bytes[a] / 4; k++) {
 			memcpy(right, unit.tile[b][k], sizeof right);
-			float first = widened(left[2 * k]), two_byte_opcode = widened(left[2 * k + 1]);
+			float first = widened(left[2 * k]), second = widened(left[2 * k + 1]);
 			for (int j = 0; j < COLUMNS; j++) {
 				even[j] = __builtin_fmaf(first, widened(right[2 * j]), even[j]);
-				odd[j] = __builtin_fmaf(two_byte_opcode, widened(right[2 * j + 1]), odd[j]);
+				odd[j] = __builtin_fmaf(second, widened(right[2 * j + 1]), odd[j]);
 			}
 		}
 		memcpy(sums, unit.tile[c][i], sizeof sums);
