@@ -231,12 +231,11 @@ func windowSize(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)
 
 // gradOperands are the operands of the gradient kernels; src/attention_grad.h has the formulas.
 type gradOperands struct {
-	dqkv      arg
-	cache     ptr // rows of keys and values
-	queries   ptr // rows of queries and of gradients of the output
-	lse       arg
-	delta     ptr // dot product of each output and its gradient
-	positions ptr // of the rows
+	dqkv           arg
+	cache, queries ptr // rows of keys and values; rows of queries and of gradients of the output
+	lse            arg
+	delta          ptr // dot product of each output and its gradient
+	positions      ptr // of the rows
 }
 
 // grad computes the gradients with respect to queries, or to keys and values.
