@@ -4,5 +4,5 @@ package sandbox
 
 import "syscall"
 
-// tied makes a process the leader of its own group. If this process is killed, the other one goes on.
-func tied() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// childAttributes makes a child the leader of its own process group. It goes on if this process is killed.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
