@@ -46,8 +46,8 @@ static CUresult grpo_cuda_launch(CUcontext context, uint64_t device, CUfunction 
 	return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, at, NULL);
 }
 
-// Copies after the work queued in a stream, and waits: cuMemcpyDtoH would not wait for our streams, which do not block the default stream.
-// One call does both, because C may use Go's memory only until it returns.
+// Copies after the work queued in a stream, and waits: cuMemcpyDtoH uses the default stream, with which our streams do not synchronise. One
+// call does both, because C may use Go's memory only until it returns.
 static CUresult grpo_cuda_read(CUstream stream, void *to, CUdeviceptr from, size_t bytes)
 {
 	CUresult answer = cuMemcpyDtoHAsync(to, from, bytes, stream);
