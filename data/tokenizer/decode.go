@@ -16,8 +16,8 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 // Text decodes ids without control tokens.
 func (t *Tokenizer) Text(ids []int32) string { return t.Decode(ids, true) }
 
-// appendToken appends the text of a token. begun says whether a token came before, and then whether one has: the first
-// token of a text may have another text.
+// appendToken appends the text of a token. The first token of a text may have another text than elsewhere, so begun says
+// whether a token came before; the result says so for the next token.
 func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) ([]byte, bool) {
 	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" || skipSpecial && t.control[id] {
 		return dst, begun

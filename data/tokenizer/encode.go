@@ -12,7 +12,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 }
 
 // AppendText appends the tokens of a text to ids. Pass the whole text between two special tokens at
-// once: the tokens of a text are not those of its parts.
+// once: if it is cut in two, the parts may have other tokens than the whole.
 func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
 	e := encoder{t: t, ids: ids, begun: len(ids) > 0, allow: func(a added, _ int) bool { return a.ordinary }}
 	return e.encode(text)

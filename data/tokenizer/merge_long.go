@@ -13,7 +13,7 @@ type longMerge struct {
 var longMerges = sync.Pool{New: func() any { return new(longMerge) }}
 
 // mergeLong merges a piece of any length in O(n log n), by a heap of pairs ordered by rank and index. It
-// skips an entry whose pair has changed since it was pushed, which it recognises by the other rank.
+// skips an entry whose pair has changed since it was pushed, which it recognises by the outdated rank.
 func (m *bpe) mergeLong(ids []int32, piece string) []int32 {
 	w := longMerges.Get().(*longMerge)
 	defer longMerges.Put(w)

@@ -11,7 +11,7 @@
 // Of github.com/sugarme/tokenizer the package uses only the alphabet of byte characters and the types of a
 // configuration: for real Qwen files its pipeline gives other ids than Hugging Face's, and it is a hundred
 // times too slow. So normalizer, pre-tokenizer, model and added tokens are implemented here, and Upstream
-// offers them behind the interfaces of that library. The tests document each of its faults.
+// offers them behind the interfaces of that library. The tests document each fault that this works around.
 //
 // The package does not know about roles and turns (see data/chat), and it adds nothing to a text: no
 // token at the start or the end (post_processor), no padding, no truncation, no cleaned-up spaces.
