@@ -6,8 +6,8 @@ import (
 	"github.com/sugarme/tokenizer/pretokenizer"
 )
 
-// tokenizer.json writes each byte of a token as a printable character: most stand for themselves, a
-// space is Ġ, a newline Ċ. The table comes from the upstream library.
+// A byte-level tokenizer.json writes each byte of a token as a printable character, the alphabet: most
+// stand for themselves, a space is Ġ, a newline Ċ. The table comes from the upstream library.
 var (
 	charOf = pretokenizer.BytesChar // map[uint8]string
 	byteOf = func() (table [0x144]int16) {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// pythonSource is some megabytes of Python: the standard library, or else a small program repeated.
+// pythonSource is some megabytes of Python: the standard library, or the test corpus repeated if that is not installed.
 func pythonSource(b *testing.B) string {
 	b.Helper()
 	var text strings.Builder
@@ -55,7 +55,7 @@ func benchmarkEncode(b *testing.B, tok *Tokenizer, text string, fresh bool) {
 	b.ReportMetric(float64(tokens)/spent.Seconds(), "tokens/s") // processor time, as other programs may run
 }
 
-// BenchmarkEncode encodes Python, also with an empty cache of pieces in each round (cold), and one long word.
+// BenchmarkEncode encodes Python, with a warm cache of pieces and with one that is emptied before each round (cold), and one long word.
 func BenchmarkEncode(b *testing.B) {
 	text, word := pythonSource(b), strings.Repeat("a", 1<<20)
 	for _, m := range []struct {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxIDs bounds an id, so that a damaged file cannot make a table of any size. The largest
+// maxIDs bounds ids, so that a damaged file cannot make us allocate a huge table. The largest
 // vocabularies have some 260,000 tokens.
 const maxIDs = 1 << 21
 
@@ -21,7 +21,7 @@ func (f *file) build() (*Tokenizer, error) {
 	}
 	t := &Tokenizer{spelling: s}
 	var normalizer, pre *part
-	if t.opening, normalizer, pre, err = f.opening(); err != nil {
+	if t.prefix, normalizer, pre, err = f.dummyPrefix(); err != nil {
 		return nil, err
 	}
 	if t.normalize, err = normalizer.normalizer("normalizer"); err != nil {
@@ -71,7 +71,7 @@ func (p *part) name() string {
 	return fmt.Sprintf("%q", p.Type)
 }
 
-// addTokens reads added_tokens.
+// addTokens reads added_tokens, checks them, and sorts them into the matchers.
 func (t *Tokenizer) addTokens(f *file) error {
 	t.added, t.control = map[string]int32{}, map[int32]bool{}
 	t.raw, t.normal, t.written = &matcher{}, &matcher{}, &matcher{}
@@ -99,7 +99,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 		t.added[a.Content] = id
 		t.control[id] = a.Special
 		match := added{a.Content, id, !a.Special && (ok || isBlank(a.Content))}
-		if a.Normalized && (t.normalize != nil || t.opening.always != "") {
+		if a.Normalized && (t.normalize != nil || t.prefix.prepend != "") {
 			if match.content = t.normalized(a.Content); match.content == "" {
 				return fmt.Errorf("%s: the normalizer makes %q empty", at, a.Content)
 			}

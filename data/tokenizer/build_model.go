@@ -46,7 +46,7 @@ func (m *model) build(s *spelling) (*bpe, []string, error) {
 	if !s.byteLevel() {
 		b.chars = newCharacters(b.vocab)
 		if !m.IgnoreMerges { // with ignore_merges a whole piece may be a token, so it must not be cut
-			b.seams = &seams{far: map[[2]rune]bool{}}
+			b.seams = &seams{rare: map[[2]rune]bool{}}
 		}
 	}
 	return b, tokens, m.readMerges(b, s)
@@ -86,7 +86,7 @@ func (m *model) readMerges(b *bpe, s *spelling) error {
 	var buf, both []byte
 	var ok bool
 	find := func(text string) (int32, bool) {
-		if buf, ok = s.find(buf, text); !ok {
+		if buf, ok = s.pieceForm(buf, text); !ok {
 			return 0, false
 		}
 		id, ok := b.vocab[string(buf)]
@@ -110,7 +110,7 @@ func (m *model) readMerges(b *bpe, s *spelling) error {
 		}
 		b.made[rank] = made
 		if b.seams != nil {
-			b.seams.join(pair[0], pair[1])
+			b.seams.addMerge(pair[0], pair[1])
 		}
 	}
 	if b.seams != nil && b.mergesBytes(m.Merges, s) {
@@ -119,8 +119,8 @@ func (m *model) readMerges(b *bpe, s *spelling) error {
 	return nil
 }
 
-// mergesBytes reports whether a byte fallback token is part of a merge. Such a token is no character of
-// the text, so that the merges do not tell between which characters a text can be cut.
+// mergesBytes reports whether a byte fallback token is part of a merge. Such a token is not a character
+// of the text, so the merges do not tell between which characters a text can be cut.
 func (b *bpe) mergesBytes(all merges, s *spelling) bool {
 	for _, pair := range all {
 		if _, left := s.bytes[pair[0]]; left {

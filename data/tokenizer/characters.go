@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// characters maps characters to their tokens, from which a vocabulary that is not byte-level, such as
-// Gemma's, merges its pieces. A character without a token becomes the tokens of its bytes: byte fallback.
+// characters maps characters to their tokens. A vocabulary that is not byte-level, such as Gemma's, merges
+// pieces from these. A character without a token becomes the tokens of its bytes: byte fallback.
 type characters struct {
 	plane [1 << 16]int32 // the tokens of the characters below U+10000; -1: none
 	rest  map[rune]int32
@@ -52,11 +52,11 @@ func (c *characters) append(symbols []int32, piece string, bytes *[256]int32) []
 func byteName(b int) string { return fmt.Sprintf("<0x%02X>", b) }
 
 // seams says where a text can be cut before merging without changing its tokens: between characters a and
-// b unless some merge joins a token that ends in a with one that begins with b. So a long text that no
-// pre-tokenizer splits is merged in short pieces.
+// b, unless some merge joins a token that ends in a with one that begins with b. So a long text can be
+// merged in short pieces, which is faster, even if the file has no pre-tokenizer that splits it.
 type seams struct {
-	near [seamColumns][seamColumns]bool // merged pairs of the common characters
-	far  map[[2]rune]bool               // all other merged pairs
+	common [seamColumns][seamColumns]bool // merged pairs of the common characters
+	rare   map[[2]rune]bool               // all other merged pairs
 }
 
 // seamColumns counts ASCII and the character that stands for a space, which make up nearly all of a program.
@@ -75,29 +75,29 @@ func seamColumn(r rune) int {
 	return -1
 }
 
-// join records that left and right are merged.
-func (s *seams) join(left, right string) {
+// addMerge records that some merge joins left and right.
+func (s *seams) addMerge(left, right string) {
 	a, _ := utf8.DecodeLastRuneInString(left)
 	b, _ := utf8.DecodeRuneInString(right)
 	if i, j := seamColumn(a), seamColumn(b); i >= 0 && j >= 0 {
-		s.near[i][j] = true
+		s.common[i][j] = true
 	} else {
-		s.far[[2]rune{a, b}] = true
+		s.rare[[2]rune{a, b}] = true
 	}
 }
 
-func (s *seams) joined(a, b rune) bool {
+func (s *seams) mayMerge(a, b rune) bool {
 	if i, j := seamColumn(a), seamColumn(b); i >= 0 && j >= 0 {
-		return s.near[i][j]
+		return s.common[i][j]
 	}
-	return s.far[[2]rune{a, b}]
+	return s.rare[[2]rune{a, b}]
 }
 
 // split cuts a text at its seams.
 func (s *seams) split(text string, emit func(piece string)) {
 	start, last := 0, rune(-1)
 	for i, r := range text {
-		if i > 0 && !s.joined(last, r) {
+		if i > 0 && !s.mayMerge(last, r) {
 			emit(text[start:i])
 			start = i
 		}

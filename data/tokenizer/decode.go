@@ -16,7 +16,8 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 // Text decodes ids without control tokens.
 func (t *Tokenizer) Text(ids []int32) string { return t.Decode(ids, true) }
 
-// appendToken appends the text of a token, which may differ at the start of a text, and reports whether the text has begun.
+// appendToken appends the text of a token. The first token of a text may have another text than elsewhere, so begun says
+// whether a token came before; the result says so for the next token.
 func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) ([]byte, bool) {
 	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" || skipSpecial && t.control[id] {
 		return dst, begun
@@ -33,7 +34,7 @@ func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) (
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	rest        []byte // the start of an incomplete character
+	rest        []byte // the first bytes of an incomplete character
 	strip       int    // spaces still to be stripped from the start of the text
 	begun       bool   // a token was pushed
 }

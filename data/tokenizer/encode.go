@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Encode returns the tokens of a text whose every character is meant literally. Invalid UTF-8 is read
+// Encode returns the tokens of a text in which every character is meant literally. Invalid UTF-8 is read
 // as U+FFFD.
 func (t *Tokenizer) Encode(text string) []int32 {
 	return t.AppendText(make([]int32, 0, len(text)/3+4), text)
 }
 
 // AppendText appends the tokens of a text to ids. Pass the whole text between two special tokens at
-// once: cut in two, it may have other tokens.
+// once: if it is cut in two, the parts may have other tokens than the whole.
 func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
 	e := encoder{t: t, ids: ids, begun: len(ids) > 0, allow: func(a added, _ int) bool { return a.ordinary }}
-	return e.whole(text)
+	return e.encode(text)
 }
 
 // EncodeSpecial encodes a text in which added tokens, control tokens included, stand for themselves. The
 // ids are those of Hugging Face's tokenizer with add_special_tokens=False.
 func (t *Tokenizer) EncodeSpecial(text string) []int32 {
 	e := encoder{t: t, ids: make([]int32, 0, len(text)/3+4), allow: func(added, int) bool { return true }}
-	return e.whole(text)
+	return e.encode(text)
 }
 
 // Span is a range of bytes in a text.
@@ -36,14 +36,14 @@ func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
 		i, _ := slices.BinarySearchFunc(quoted, at+1, func(s Span, end int) int { return s.End - end })
 		return a.ordinary || i == len(quoted) || quoted[i].Start >= at+len(a.content)
 	}}
-	before := len(t.opening.always)
+	before := len(t.prefix.prepend)
 	e.cut(t.raw, text, 0, func(text string, at int) {
-		e.cut(t.written, t.opening.always+text, at-before, func(text string, at int) {
+		e.cut(t.written, t.prefix.prepend+text, at-before, func(text string, at int) {
 			if t.normalize != nil {
 				text = t.normalize(text)
 			}
 			if text != "" {
-				e.plain(text, at == 0)
+				e.encodePlain(text, at == 0)
 			}
 		})
 	})
@@ -59,9 +59,9 @@ type encoder struct {
 	begun bool // ids had tokens before the text
 }
 
-func (e *encoder) whole(text string) []int32 {
+func (e *encoder) encode(text string) []int32 {
 	e.cut(e.t.raw, ValidText(text), 0, func(text string, at int) {
-		e.cut(e.t.normal, e.t.normalized(text), 0, func(text string, within int) { e.plain(text, at+within == 0) })
+		e.cut(e.t.normal, e.t.normalized(text), 0, func(text string, within int) { e.encodePlain(text, at+within == 0) })
 	})
 	return e.ids
 }
@@ -69,7 +69,7 @@ func (e *encoder) whole(text string) []int32 {
 // normalized normalizes a text between the added tokens that are matched before normalization.
 func (t *Tokenizer) normalized(text string) string {
 	if text != "" {
-		text = t.opening.always + text
+		text = t.prefix.prepend + text
 	}
 	if t.normalize == nil {
 		return text
@@ -77,13 +77,13 @@ func (t *Tokenizer) normalized(text string) string {
 	return t.normalize(text)
 }
 
-// plain encodes a normalized text without added tokens; first: it begins the whole text.
-func (e *encoder) plain(text string, first bool) {
-	e.t.split(e.t.opening.write(text, first && !e.begun), func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
+// encodePlain encodes a normalized text without added tokens; first: the whole text begins with it.
+func (e *encoder) encodePlain(text string, first bool) {
+	e.t.split(e.t.prefix.apply(text, first && !e.begun), func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
 }
 
-// cut appends the added tokens that m finds in a text, which begins at offset, and passes the text between
-// them to rest.
+// cut appends the added tokens that m finds in a text and passes the text between them to rest. The text
+// begins at offset, from which allow and rest count positions.
 func (e *encoder) cut(m *matcher, text string, offset int, rest func(text string, offset int)) {
 	start := 0
 	for i := 0; i < len(text) && m.any; {

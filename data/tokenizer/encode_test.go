@@ -15,15 +15,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// slow is the encoder by its definition: the regexp engine splits the text, and the pair of lowest rank is merged repeatedly, found each
-// time by looking at all pairs.
-type slow struct {
+// referenceEncoder encodes by the definition, slowly: the regexp engine splits the text, and the pair of lowest rank is merged repeatedly,
+// found each time by looking at all pairs.
+type referenceEncoder struct {
 	split splitter
 	ranks map[[2]string]int
 	ids   map[string]int32
 }
 
-func newSlow(t testing.TB, dir, pattern string) *slow {
+func newReferenceEncoder(t testing.TB, dir, pattern string) *referenceEncoder {
 	t.Helper()
 	var f file
 	readTestJSON(t, filepath.Join(dir, "tokenizer.json"), &f)
@@ -32,7 +32,7 @@ func newSlow(t testing.TB, dir, pattern string) *slow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slow{split: split, ranks: map[[2]string]int{}, ids: map[string]int32{}}
+	s := &referenceEncoder{split: split, ranks: map[[2]string]int{}, ids: map[string]int32{}}
 	for rank, pair := range f.Model.Merges {
 		s.ranks[pair] = rank
 	}
@@ -42,7 +42,7 @@ func newSlow(t testing.TB, dir, pattern string) *slow {
 	return s
 }
 
-func (s *slow) encode(text string) []int32 {
+func (s *referenceEncoder) encode(text string) []int32 {
 	ids := []int32{}
 	s.split(string(norm.NFC.Bytes(bytes.ToValidUTF8([]byte(text), []byte("\uFFFD")))), func(piece string) {
 		var symbols []string
@@ -83,14 +83,14 @@ func FuzzEncode(f *testing.F) {
 	}
 	patterns := []string{qwenPattern, llama3Pattern, gpt2Pattern}
 	var fast []*Tokenizer
-	var sure []*slow
+	var sure []*referenceEncoder
 	for _, p := range patterns {
 		tok := small(f)
 		tok.split, _ = newSplitter(p)
-		fast, sure = append(fast, tok), append(sure, newSlow(f, "testdata/small", p))
+		fast, sure = append(fast, tok), append(sure, newReferenceEncoder(f, "testdata/small", p))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) || longRun(text) {
+		if !utf8.ValidString(text) || hasLongMarkRun(text) {
 			t.Skip("replacement and long runs of marks have tests of their own")
 		}
 		for i, tok := range fast {
@@ -122,7 +122,7 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 func TestQwen3AgainstSlow(t *testing.T) {
 	racing.Alone(t)
 	tok, dir := qwen3(t)
-	sure := newSlow(t, dir, qwenPattern)
+	sure := newReferenceEncoder(t, dir, qwenPattern)
 	for _, text := range append(seeds, corpus(t)) {
 		if got, want := tok.Encode(text), sure.encode(text); !slices.Equal(got, want) {
 			t.Errorf("%q\n got %v\nwant %v", text, got, want)
@@ -130,7 +130,7 @@ func TestQwen3AgainstSlow(t *testing.T) {
 	}
 }
 
-// Pieces just below and just above the limit of the small merge are merged by the same rule.
+// mergeSmall and mergeLong give the same tokens for pieces that both can merge.
 func TestMergeSmallAndLongAgree(t *testing.T) {
 	tok := small(t)
 	r := newRand(2)

@@ -83,8 +83,8 @@ func explain(err error, size int) error {
 	return err
 }
 
-// companion is tokenizer_config.json, as far as this package reads it.
-type companion struct {
+// tokenizerConfig is tokenizer_config.json, as far as this package reads it.
+type tokenizerConfig struct {
 	Template namedTemplates `json:"chat_template"`
 	Added    map[string]struct {
 		Content string
@@ -93,7 +93,7 @@ type companion struct {
 
 // checkAdded requires that tokenizer.json has all tokens of added_tokens_decoder. Hugging Face's transformers would add missing
 // ones, and then encode text with one of them differently.
-func (c *companion) checkAdded(t *Tokenizer) error {
+func (c *tokenizerConfig) checkAdded(t *Tokenizer) error {
 	for _, key := range slices.Sorted(maps.Keys(c.Added)) {
 		content := c.Added[key].Content
 		if _, ok := t.TokenID(content); !ok && content != "" {
@@ -103,33 +103,33 @@ func (c *companion) checkAdded(t *Tokenizer) error {
 	return nil
 }
 
-// tokenParts are the keys of tokenizer_config.json that give a token a role.
-var tokenParts = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
+// roleKeys are the keys of tokenizer_config.json that give a token a role.
+var roleKeys = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// readParts reads the tokenParts: "text", {"content":"text", …}, or null.
-func readParts(path string) (map[string]string, error) {
+// readRoles reads the values of roleKeys, each "text", {"content":"text", …}, or null, and returns the text of each token by its role.
+func readRoles(path string) (map[string]string, error) {
 	var file map[string]json.RawMessage
 	if err := readJSON(path, &file); err != nil {
 		return nil, err
 	}
-	parts := map[string]string{}
-	for _, part := range tokenParts {
+	roles := map[string]string{}
+	for _, role := range roleKeys {
 		var text string
 		var object struct{ Content string }
-		raw, ok := file[part]
+		raw, ok := file[role]
 		switch {
 		case !ok:
 		case json.Unmarshal(raw, &text) == nil:
 		case json.Unmarshal(raw, &object) == nil:
 			text = object.Content
 		default:
-			return nil, badinput.Errorf(`%s: %s: expected a text or an object with "content"`, path, part)
+			return nil, badinput.Errorf(`%s: %s: expected a text or an object with "content"`, path, role)
 		}
 		if text != "" {
-			parts[part] = text
+			roles[role] = text
 		}
 	}
-	return parts, nil
+	return roles, nil
 }
 
 // namedTemplates are chat templates by name: "default", and "tool_use" for conversations with tools. A plain string is "default".
@@ -152,7 +152,7 @@ func (n *namedTemplates) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// templatesBeside reads the chat templates that have files of their own: the default one, and those of a folder.
+// templatesBeside reads the chat templates that have files of their own: chat_template.jinja, and those in additional_chat_templates.
 func templatesBeside(dir string) (namedTemplates, error) {
 	found := namedTemplates{}
 	read := func(name, path string) error {
@@ -181,7 +181,7 @@ func templatesBeside(dir string) (namedTemplates, error) {
 }
 
 func (t *Tokenizer) readCompanions(dir string) error {
-	var c companion
+	var c tokenizerConfig
 	path := filepath.Join(dir, "tokenizer_config.json")
 	if err := readJSON(path, &c); err != nil {
 		return err
@@ -189,12 +189,12 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := c.checkAdded(t); err != nil {
 		return badinput.Errorf("%s: %w", path, err)
 	}
-	parts, err := readParts(path)
+	roles, err := readRoles(path)
 	if err != nil {
 		return err
 	}
-	t.parts = parts
-	if eos := parts["eos_token"]; eos != "" {
+	t.roles = roles
+	if eos := roles["eos_token"]; eos != "" {
 		id, ok := t.TokenID(eos)
 		if !ok {
 			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, eos)
@@ -228,8 +228,8 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// readBeside reads a file that may be absent. A dangling link, as deleting files from a cache leaves it, is an error: otherwise the
-// missing file would be silently ignored.
+// readBeside reads a file that may be absent. A dangling link, which remains when files are deleted from a cache, is an error: otherwise
+// the settings in the missing file would be silently ignored.
 func readBeside(path string) (data []byte, there bool, err error) {
 	data, err = openfile.Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// object is a JSON object of the small tokenizer.json, to be damaged.
+// object is a JSON object, such as tokenizer.json, in a form that tests can damage.
 type object = map[string]any
 
 func smallFile(t testing.TB) (text []byte, parsed object) {
@@ -26,7 +26,7 @@ func smallFile(t testing.TB) (text []byte, parsed object) {
 	return text, parsed
 }
 
-// damaged are changes to a valid file, with what the error must say.
+// damaged are changes to a valid file, each with a text that the error must have.
 var damaged = map[string]struct {
 	change func(f object)
 	want   string
@@ -229,7 +229,7 @@ func TestDamagedCompanions(t *testing.T) {
 	}
 }
 
-// A dangling link is not treated like a missing file: other tokens would end a completion, or another template be used.
+// A dangling link is not treated like a missing file, because other tokens could then end a completion, or another template be used.
 func TestLinksThatLeadNowhere(t *testing.T) {
 	for _, name := range []string{"tokenizer_config.json", "generation_config.json", "chat_template.jinja"} {
 		dir, path := beside(t, "other", "")
@@ -242,8 +242,7 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// Both formats of a merge are read, with the same result. DeepSeek's vocabulary has the special tokens, with characters outside of the
-// byte alphabet, as well as added_tokens.
+// A special token may be in the vocabulary as well as in added_tokens, and have characters outside the alphabet, as in DeepSeek's files.
 func TestAddedTokenInTheVocabulary(t *testing.T) {
 	_, parsed := smallFile(t)
 	vocabOf(parsed)["<｜end▁of▁sentence｜>"] = 999
@@ -261,6 +260,7 @@ func TestAddedTokenInTheVocabulary(t *testing.T) {
 	}
 }
 
+// A merge written as ["a","b"] means the same as "a b".
 func TestMergesAsPairs(t *testing.T) {
 	_, f := smallFile(t)
 	list := f["model"].(object)["merges"].([]any)
@@ -278,7 +278,7 @@ func TestMergesAsPairs(t *testing.T) {
 	}
 }
 
-// Reading any file ends, with a usable tokenizer or an error on one line.
+// Parsing any file returns either a usable tokenizer or an error on one line.
 func FuzzParse(f *testing.F) {
 	text, _ := smallFile(f)
 	f.Add(text)

@@ -11,7 +11,7 @@ import (
 // bpe merges the bytes or characters of a piece into tokens: it repeatedly merges the adjacent pair of the
 // lowest rank, the leftmost if it occurs more than once.
 type bpe struct {
-	vocab        map[string]int32 // ids of tokens by their text, as it is written in a piece
+	vocab        map[string]int32 // ids of tokens by their form in a piece: see spelling
 	byteID       [256]int32       // the token of each byte
 	chars        *characters      // nil: a piece is merged from its bytes
 	seams        *seams           // nil: a piece must be merged as a whole
@@ -34,7 +34,7 @@ func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 		return m.appendSymbols(ids, piece)
 	}
 	if len(piece) > smallPiece {
-		if id, ok := m.whole(piece); ok {
+		if id, ok := m.wholePiece(piece); ok {
 			return append(ids, id)
 		}
 		return m.mergeLong(ids, piece)
@@ -50,8 +50,8 @@ func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 	return append(ids, found...)
 }
 
-// whole looks up a piece as a token of its own, if ignore_merges is set.
-func (m *bpe) whole(piece string) (int32, bool) {
+// wholePiece looks up a piece as a token of its own, if ignore_merges is set.
+func (m *bpe) wholePiece(piece string) (int32, bool) {
 	if !m.ignoreMerges {
 		return 0, false
 	}
@@ -59,7 +59,7 @@ func (m *bpe) whole(piece string) (int32, bool) {
 	return id, ok
 }
 
-// appendSymbols appends the tokens of the bytes or characters of a piece, which are then merged.
+// appendSymbols appends the tokens of the bytes or characters of a piece, with which merging begins.
 func (m *bpe) appendSymbols(symbols []int32, piece string) []int32 {
 	if m.chars != nil {
 		return m.chars.append(symbols, piece, &m.byteID)
@@ -72,7 +72,7 @@ func (m *bpe) appendSymbols(symbols []int32, piece string) []int32 {
 
 // mergeSmall merges a piece of at most smallPiece bytes in symbols.
 func (m *bpe) mergeSmall(symbols []int32, piece string) []int32 {
-	if id, ok := m.whole(piece); ok {
+	if id, ok := m.wholePiece(piece); ok {
 		return append(symbols, id)
 	}
 	symbols = m.appendSymbols(symbols, piece)
@@ -102,8 +102,8 @@ func (m *bpe) mergeSmall(symbols []int32, piece string) []int32 {
 	}
 }
 
-// pieceCache remembers the tokens of short pieces, as programs repeat themselves. Each of a fixed number
-// of slots holds the last piece that hashed to it. The cache affects speed, never a result.
+// pieceCache caches the tokens of short pieces, because texts repeat most of their words. Each of a fixed
+// number of slots holds the last piece that hashed to it. The cache affects speed, never a result.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots [1 << 16]atomic.Pointer[cached]
@@ -118,7 +118,8 @@ func (c *pieceCache) slot(piece string) *atomic.Pointer[cached] {
 	return &c.slots[maphash.String(c.seed, piece)%uint64(len(c.slots))]
 }
 
-// pairTable maps two adjacent tokens to the rank of their merge: an open hash table, at most half full.
+// pairTable maps two adjacent tokens to the rank of their merge: a hash table with linear probing, at most
+// half full.
 type pairTable struct {
 	slots []pairSlot
 	shift uint

@@ -2,18 +2,18 @@ package tokenizer
 
 import "sync"
 
-// longMerge is the scratch space of mergeLong.
+// longMerge is the scratch space of mergeLong: a doubly linked list of tokens, and a heap of their pairs.
 type longMerge struct {
 	symbols    []int32  // the tokens, each at the index of its first byte or character
-	ranks      []int32  // of the pair that starts there; noRank inside a token
+	ranks      []int32  // of the pair that starts with that token; noRank inside a token
 	prev, next []int32  // the indices of the neighbours
 	heap       []uint64 // rank<<32 | index of pairs that can be merged
 }
 
 var longMerges = sync.Pool{New: func() any { return new(longMerge) }}
 
-// mergeLong merges a piece of any length in O(n log n), by a heap of pairs ordered by rank and index. An
-// entry whose pair has changed since it was pushed is recognised by its rank.
+// mergeLong merges a piece of any length in O(n log n), by a heap of pairs ordered by rank and index. It
+// skips an entry whose pair has changed since it was pushed, which it recognises by the outdated rank.
 func (m *bpe) mergeLong(ids []int32, piece string) []int32 {
 	w := longMerges.Get().(*longMerge)
 	defer longMerges.Put(w)

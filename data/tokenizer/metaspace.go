@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// opening is the blank that a SentencePiece vocabulary puts before a text: its words include the blank before them, and so
-// does the first word.
-type opening struct {
-	always string // prepended to every text between added tokens: the normalizer Prepend
-	blank  string // replaces each space, and is prepended by scheme: the pre-tokenizer Metaspace; "": none
-	scheme string // always, first (only at the start of the whole text) or never; no second blank is prepended
+// dummyPrefix is the blank that tokenizers converted from SentencePiece put before a text, which SentencePiece calls the
+// dummy prefix: a word includes the blank before it, and with the prefix the first word does, too.
+type dummyPrefix struct {
+	prepend string // put before every text between added tokens: the normalizer Prepend
+	blank   string // replaces each space, and is put before a text as scheme says: the pre-tokenizer Metaspace; "": none
+	scheme  string // always, first (only at the start of the whole text) or never; a text that begins with a blank gets no second one
 }
 
-// write applies Metaspace to a normalized text between added tokens; first: nothing precedes the text.
-func (o *opening) write(text string, first bool) string {
+// apply applies Metaspace to a normalized text between added tokens; first: nothing precedes the text.
+func (o *dummyPrefix) apply(text string, first bool) string {
 	if o.blank == "" {
 		return text
 	}
@@ -25,15 +25,16 @@ func (o *opening) write(text string, first bool) string {
 	return text
 }
 
-// opening separates Prepend and Metaspace from the other parts: normalizer and pre are what is left of the file's.
-func (f *file) opening() (o opening, normalizer, pre *part, err error) {
+// dummyPrefix reads the prefix from Prepend and Metaspace. It returns the file's normalizer without Prepend, and its
+// pre-tokenizer.
+func (f *file) dummyPrefix() (o dummyPrefix, normalizer, pre *part, err error) {
 	normalizer, pre = f.Normalizer, f.PreTokenizer
 	if n := normalizer; n != nil && n.Type == "Sequence" && len(n.Normalizers) > 0 && n.Normalizers[0].Type == "Prepend" {
 		rest := *n
 		rest.Normalizers = n.Normalizers[1:]
-		normalizer, o.always = &rest, n.Normalizers[0].Prepend
+		normalizer, o.prepend = &rest, n.Normalizers[0].Prepend
 	} else if n != nil && n.Type == "Prepend" {
-		normalizer, o.always = nil, n.Prepend
+		normalizer, o.prepend = nil, n.Prepend
 	}
 	if pre == nil || pre.Type != "Metaspace" {
 		return o, normalizer, pre, nil
@@ -99,8 +100,9 @@ func (p *part) metaspace() splitter {
 	}
 }
 
-// stripped is the number of spaces that decoding strips from the start of a text, which opening prepended.
-func (p *part) stripped(field string) (int, error) {
+// spacesToStrip reads a Strip: the number of spaces that decoding removes from the start of a text, where dummyPrefix has put
+// them.
+func (p *part) spacesToStrip(field string) (int, error) {
 	if p.Content == nil || *p.Content != " " || p.Stop != 0 || p.Start < 0 {
 		return 0, fmt.Errorf("%s: found a Strip of start %d, stop %d and content %s; expected spaces at the start: content \" \", stop 0",
 			field, p.Start, p.Stop, quoted(p.Content))
@@ -115,7 +117,7 @@ func quoted(s *string) string {
 	return fmt.Sprintf("%q", *s)
 }
 
-// strip removes up to left spaces from the start of a text, and returns how many remain to be removed: 0 once the text has begun.
+// strip removes up to left spaces from the start of a text, and returns how many it may still remove: none once another character came.
 func strip(text []byte, left int) ([]byte, int) {
 	for left > 0 && len(text) > 0 {
 		if text[0] != ' ' {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// sentencePiece is a small vocabulary with the components of the tokenizers of Llama 2, TinyLlama and Mistral, in every variant, with the
-// results of Hugging Face's tokenizers (in JavaScript, 0.2.0) for texts: ids with special tokens parsed, and both ways to decode them.
-// For a Metaspace that splits, which those ignore, the pieces were made by the definition.
+// sentencePiece is a small vocabulary with the components of the tokenizers of Llama 2, TinyLlama and Mistral, in every variant. The
+// vectors are results of Hugging Face's tokenizers for JavaScript, 0.2.0: ids with special tokens parsed, and these decoded with (Decoded)
+// and without special tokens (Said). That library does not let Metaspace split, so the vectors of that variant follow from its definition.
 type sentencePiece struct {
 	AddedTokens json.RawMessage `json:"added_tokens"`
 	Model       json.RawMessage `json:"model"`
@@ -28,8 +28,8 @@ type sentencePiece struct {
 	} `json:"variants"`
 }
 
-// of is the tokenizer.json of variant i, changed.
-func (s *sentencePiece) of(t testing.TB, i int, change func(f object)) object {
+// variant is the tokenizer.json of variant i, after change.
+func (s *sentencePiece) variant(t testing.TB, i int, change func(f object)) object {
 	t.Helper()
 	v, f := s.Variants[i], object{}
 	for key, text := range map[string]json.RawMessage{"added_tokens": s.AddedTokens, "model": s.Model, "normalizer": v.Normalizer,
@@ -46,12 +46,12 @@ func (s *sentencePiece) of(t testing.TB, i int, change func(f object)) object {
 	return f
 }
 
-// named is of, by the name of the variant.
-func (s *sentencePiece) named(t testing.TB, name string, change func(f object)) object {
+// variantNamed finds a variant by its name.
+func (s *sentencePiece) variantNamed(t testing.TB, name string, change func(f object)) object {
 	t.Helper()
 	for i, v := range s.Variants {
 		if v.Name == name {
-			return s.of(t, i, change)
+			return s.variant(t, i, change)
 		}
 	}
 	t.Fatal("no variant ", name)
@@ -73,7 +73,7 @@ func readSentencePiece(t testing.TB) (s sentencePiece) {
 func TestSentencePieceVectors(t *testing.T) {
 	s := readSentencePiece(t)
 	for i, v := range s.Variants {
-		tok := charTokenizer(t, s.of(t, i, nil))
+		tok := charTokenizer(t, s.variant(t, i, nil))
 		for _, w := range v.Vectors {
 			if got := tok.EncodeSpecial(w.Text); !slices.Equal(got, w.IDs) {
 				t.Errorf("%s: %q\n got %v\nwant %v", v.Name, w.Text, got, w.IDs)
@@ -106,10 +106,10 @@ func TestSentencePieceVectors(t *testing.T) {
 	}
 }
 
-// Only the beginning of the whole text gets the prefix, and not text after other tokens.
+// With the scheme first, only the beginning of the whole text gets the prefix, and not text after other tokens.
 func TestOnlyTheFirstTextBegins(t *testing.T) {
 	s := readSentencePiece(t)
-	tok := charTokenizer(t, s.named(t, "first", nil))
+	tok := charTokenizer(t, s.variantNamed(t, "first", nil))
 	def, _ := tok.TokenID("▁def")
 	if got := tok.Encode("def"); !slices.Equal(got, []int32{def}) {
 		t.Errorf("alone: got %v", got)
@@ -125,7 +125,7 @@ func TestOnlyTheFirstTextBegins(t *testing.T) {
 // A text that is empty after normalization has no tokens, at any position.
 func TestNothingLeftHasNoTokens(t *testing.T) {
 	s := readSentencePiece(t)
-	tok := charTokenizer(t, s.named(t, "always", func(f object) {
+	tok := charTokenizer(t, s.variantNamed(t, "always", func(f object) {
 		f["normalizer"] = object{"type": "Replace", "pattern": object{"String": "x"}, "content": ""}
 	}))
 	if got, want := tok.EncodeQuoting("a<s>x", nil), tok.EncodeSpecial("a<s>x"); !slices.Equal(got, want) {
@@ -133,10 +133,10 @@ func TestNothingLeftHasNoTokens(t *testing.T) {
 	}
 }
 
-// Special tokens that are matched after normalization include the prefix, as in Hugging Face's.
+// Special tokens that are matched after normalization include the prefix, as in Hugging Face's tokenizers.
 func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	s := readSentencePiece(t)
-	tok := charTokenizer(t, s.of(t, 0, func(f object) {
+	tok := charTokenizer(t, s.variant(t, 0, func(f object) {
 		for _, a := range f["added_tokens"].([]any) {
 			a.(map[string]any)["normalized"] = true
 		}
@@ -159,11 +159,11 @@ func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	}
 }
 
-// The Metaspace decoder turns ▁ into spaces, and drops it at the start of the first token, by its definition.
+// The Metaspace decoder turns ▁ into spaces, and drops it in the first token unless the scheme is never.
 func TestMetaspaceDecoder(t *testing.T) {
 	s := readSentencePiece(t)
 	for scheme, want := range map[string]string{"always": "def  x ", "first": "def  x ", "never": " def  x "} {
-		tok := charTokenizer(t, s.named(t, "always", func(f object) {
+		tok := charTokenizer(t, s.variantNamed(t, "always", func(f object) {
 			f["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme},
 				object{"type": "ByteFallback"}, object{"type": "Fuse"}}}
 		}))
@@ -230,7 +230,7 @@ func TestOpeningsThatAreNone(t *testing.T) {
 			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{f["pre_tokenizer"]}}
 		},
 	} {
-		data, err := json.Marshal(s.named(t, "words", change))
+		data, err := json.Marshal(s.variantNamed(t, "words", change))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,21 +6,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// nfc is Unicode Normalization Form C. golang.org/x/text computes it, except for texts with more than 30
-// combining marks on one letter, into which it inserts U+034F to bound its memory.
+// nfc is Unicode Normalization Form C. golang.org/x/text computes it, but inserts U+034F into runs of more
+// than 30 combining marks to bound its memory, so texts with such runs are normalized by plainNFC.
 func nfc(s string) string {
 	if norm.NFC.QuickSpanString(s) == len(s) {
 		return s
 	}
-	if longRun(s) {
+	if hasLongMarkRun(s) {
 		return plainNFC(s)
 	}
 	return norm.NFC.String(s)
 }
 
-// longRun reports whether s may have more than 30 combining marks in a row. A character decomposes into at
-// most as many marks as it has bytes, and the letter before into three more at most: 27 bytes are safe.
-func longRun(s string) bool {
+// hasLongMarkRun reports whether s may have more than 30 combining marks in a row. A character decomposes
+// into at most as many marks as it has bytes, and the letter before it into three at most, so up to 27 bytes
+// of marks are safe.
+func hasLongMarkRun(s string) bool {
 	bytes := 0
 	for i := 0; i < len(s); {
 		p := norm.NFD.PropertiesString(s[i:])
@@ -37,7 +38,7 @@ func longRun(s string) bool {
 // plainNFC follows the definition step by step: decompose, order the marks, compose.
 func plainNFC(s string) string {
 	var text []rune
-	var class []uint8 // combining class of each rune; 0 is a letter that marks can sit on
+	var class []uint8 // combining class of each rune; 0: a starter, such as a letter, which marks follow
 	for _, r := range s {
 		for _, d := range norm.NFD.String(string(r)) {
 			text = append(text, d)
@@ -69,21 +70,21 @@ func orderMarks(text []rune, class []uint8) {
 	}
 }
 
-// composeMarks composes each mark with the last letter, if Unicode has a character for both and no mark
-// of the same class stands between them.
+// composeMarks composes each rune with the last starter, if Unicode has a character for both and no rune
+// between them has the same or a higher class.
 func composeMarks(text []rune, class []uint8) []rune {
 	out := make([]rune, 0, len(text))
-	letter := -1     // index in out
+	starter := -1    // index in out
 	last := uint8(0) // class of the last rune of out
 	for i, r := range text {
-		if letter >= 0 && (letter == len(out)-1 || last < class[i]) {
-			if c := []rune(norm.NFC.String(string([]rune{out[letter], r}))); len(c) == 1 {
-				out[letter] = c[0]
+		if starter >= 0 && (starter == len(out)-1 || last < class[i]) {
+			if c := []rune(norm.NFC.String(string([]rune{out[starter], r}))); len(c) == 1 {
+				out[starter] = c[0]
 				continue
 			}
 		}
 		if class[i] == 0 {
-			letter = len(out)
+			starter = len(out)
 		}
 		last = class[i]
 		out = append(out, r)

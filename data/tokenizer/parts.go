@@ -91,8 +91,8 @@ func (p *part) patternSplitter(field string) (splitter, error) {
 	return s, nil
 }
 
-// byteLevel splits by the pattern of GPT-2, unless use_regex is false. Its other task, to write bytes in
-// the alphabet, is not needed, because pieces stay bytes here.
+// byteLevel splits by the pattern of GPT-2, unless use_regex is false. It need not write the bytes of pieces
+// in the alphabet, as Hugging Face's ByteLevel does, because pieces stay bytes in this package.
 func (p *part) byteLevel(field string) (splitter, error) {
 	if p.AddPrefixSpace == nil || *p.AddPrefixSpace {
 		return nil, fmt.Errorf("%s.add_prefix_space: expected false: no space is put before a text", field)

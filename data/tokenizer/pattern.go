@@ -8,15 +8,15 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// patternTrial is the time limit of a pattern for each trial text; the patterns of real models take a thousandth of it. A pattern is
-// refused after it missed the limit patternTries times in a row, since the machine may have been busy.
+// patternTrial is the time limit of a pattern for each trial text; the patterns of real models take a thousandth of it. Only a pattern that
+// exceeds the limit patternTries times in a row is refused, since the machine may be busy.
 const (
 	patternTrial = 200 * time.Millisecond
 	patternTries = 5
 )
 
 // tryPattern refuses a regular expression with catastrophic backtracking, such as (a+)+b, which tries all ways to divide
-// a run of a's. The trial texts are runs of each character in the pattern and of one character of each kind, alone and
+// a run of a's. It tries the pattern on runs of each character in it, and of one character of each class, alone and
 // with another character at the end.
 func tryPattern(pattern string) error {
 	re, err := regexp2.Compile(pattern, regexp2.None)
@@ -30,8 +30,8 @@ func tryPattern(pattern string) error {
 			continue
 		}
 		tried[r] = true
-		row := strings.Repeat(string(r), 200)
-		for _, text := range []string{row, row + "\x00", row + "a", row + " "} {
+		repeated := strings.Repeat(string(r), 200)
+		for _, text := range []string{repeated, repeated + "\x00", repeated + "a", repeated + " "} {
 			if !endsInTime(re, text) {
 				return errors.New("a pattern with catastrophic backtracking")
 			}
@@ -40,7 +40,7 @@ func tryPattern(pattern string) error {
 	return nil
 }
 
-// endsInTime reports whether one of the tries finds all matches in a text within the limit.
+// endsInTime reports whether at least one of several tries finds all matches in a text within the time limit.
 func endsInTime(re *regexp2.Regexp, text string) bool {
 	for range patternTries {
 		m, err := re.FindStringMatch(text)

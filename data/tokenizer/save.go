@@ -66,15 +66,15 @@ func (t *Trained) Save(dir string) error {
 	return nil
 }
 
-// Tokenizer returns the trained tokenizer, the same that Load returns after Save.
+// Tokenizer returns the trained tokenizer, which equals the one that Load reads after Save.
 func (t *Trained) Tokenizer() (*Tokenizer, error) {
 	tok, err := t.file.build()
 	if err != nil {
 		return nil, err
 	}
 	tok.chatTemplate = t.options.ChatTemplate
-	tok.parts = map[string]string{"eos_token": t.options.EOS, "pad_token": t.options.Pad}
-	maps.DeleteFunc(tok.parts, func(_, token string) bool { return token == "" })
+	tok.roles = map[string]string{"eos_token": t.options.EOS, "pad_token": t.options.Pad}
+	maps.DeleteFunc(tok.roles, func(_, token string) bool { return token == "" })
 	if t.options.EOS != "" {
 		tok.eos = []int32{tok.added[t.options.EOS]}
 	}

@@ -8,14 +8,14 @@ import (
 	"unicode"
 )
 
-// spelling is how a vocabulary writes the text of a token. Byte-level (replace is nil): each byte as a
-// character of the alphabet. Otherwise: each character as itself, except for those that replace maps, with
-// tokens such as <0x0A> for single bytes.
+// spelling is how a vocabulary writes the text of a token. A byte-level one (replace is nil) writes each
+// byte as a character of the alphabet. Any other writes each character as itself, except for those that
+// replace maps back, and has tokens such as <0x0A> for single bytes.
 type spelling struct {
 	replace func(string) string
 	bytes   map[string]byte
 	strip   int    // spaces that decoding strips from the start of a text
-	blank   string // dropped from the first token of a text, by the decoder Metaspace; "": none
+	blank   string // which the decoder Metaspace drops from the first token of a text; "": none
 }
 
 func (s *spelling) byteLevel() bool { return s.replace == nil }
@@ -54,7 +54,7 @@ func (p *part) spelling(field string) (*spelling, error) {
 			continue
 		case "Strip":
 			var err error
-			if s.strip, err = d.stripped(at); err != nil {
+			if s.strip, err = d.spacesToStrip(at); err != nil {
 				return nil, err
 			}
 			order = append(order, d.Type)
@@ -81,8 +81,8 @@ func (p *part) spelling(field string) (*spelling, error) {
 	return s, nil
 }
 
-// token returns the text that a token of the vocabulary stands for, and how it is written in a piece: ""
-// if it cannot occur in one.
+// token returns the text that a token of the vocabulary stands for, and its form in pieces; "" if it cannot
+// occur in one. Pieces of a byte-level vocabulary are the text itself, others are as the vocabulary writes.
 func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
 	if !s.byteLevel() {
 		if b, ok := s.bytes[written]; ok {
@@ -99,8 +99,8 @@ func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
 	return text, text
 }
 
-// find converts a token of the file to how it is written in a piece.
-func (s *spelling) find(buf []byte, written string) ([]byte, bool) {
+// pieceForm converts a token of the file to its form in pieces.
+func (s *spelling) pieceForm(buf []byte, written string) ([]byte, bool) {
 	if !s.byteLevel() {
 		return append(buf[:0], written...), true
 	}
@@ -115,7 +115,7 @@ func (s *spelling) added(content string) string {
 	return s.replace(content)
 }
 
-// byteToken is the token of byte b, as it is written in a piece.
+// byteToken is the token of byte b in its form in pieces.
 func (s *spelling) byteToken(b int) string {
 	if s.byteLevel() {
 		return string([]byte{byte(b)})

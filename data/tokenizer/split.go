@@ -10,8 +10,8 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// A splitter cuts a text into pieces, which are merged independently, and passes each to emit. The pieces
-// together are the text.
+// A splitter cuts a text into pieces, which are merged independently, and passes each to emit. Concatenated,
+// the pieces are the text.
 type splitter func(text string, emit func(piece string))
 
 // The patterns of the supported models. They are recognised by their text and matched by the scanners
@@ -89,7 +89,8 @@ const (
 	newline        // [\r\n]
 )
 
-// classes is the class of every character. Memory pages of it that hold only `other` are never written.
+// classes is the class of every character. Most of the table costs no memory: pages that hold only `other`
+// are never written.
 var classes [unicode.MaxRune + 1]uint8
 
 var fillClasses = sync.OnceFunc(func() {
@@ -176,8 +177,9 @@ func modernEnd(s string, i, digits int) int {
 	return run(s, j, newline, math.MaxInt)
 }
 
-// spaceEnd finds the end of a piece of white space that starts at i: after the last newline of the run (if
-// the pattern has \s*[\r\n]+), or else before its last character, which joins the next word.
+// spaceEnd finds the end of a piece of white space that starts at i. If newlines is set, as for patterns with
+// \s*[\r\n]+, it is after the last newline of the run, if there is one. Else it is before the last character
+// of the run, which may join the next word.
 func spaceEnd(s string, i int, newlines bool) int {
 	last, afterNewline, j := i, i, i
 	for j < len(s) {

@@ -69,7 +69,7 @@ func readEOSTokenID(path string) ([]int32, error) {
 	return ids, nil
 }
 
-// parseEOSTokenID reads a token id, a list of them, or null.
+// parseEOSTokenID reads a token id, a list of ids, or null.
 func parseEOSTokenID(text json.RawMessage) ([]int32, error) {
 	if len(text) == 0 {
 		return nil, nil

@@ -36,7 +36,7 @@ func FuzzEOSTokenID(f *testing.F) {
 	})
 }
 
-// All files contribute; the tokenizer's EOS and the end of a turn come after them, and none is repeated.
+// The stop tokens of config.json and generation_config.json come first, then the tokenizer's EOS and the end of a turn, none twice.
 func TestStopTokens(t *testing.T) {
 	dir, config := beside(t, "config.json", `{"eos_token_id":[9,5]}`)
 	writeFile(t, filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id":[7,5]}`))
@@ -66,7 +66,7 @@ func TestStopTokens(t *testing.T) {
 	checkRefused(t, config, err, `eos_token_id: found "x", expected a token id or a list of them`)
 }
 
-// A token beyond the model's vocabulary is refused by the file that has it, before anything is sampled.
+// A stop token outside the model's vocabulary is an error that names the file with the token.
 func TestStopTokensBeyondTheVocabulary(t *testing.T) {
 	dir, config := beside(t, "config.json", `{"eos_token_id":9,"vocab_size":381}`)
 	generation := writeFile(t, filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id":[380]}`))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Replacements are those of the Unicode standard, chapter 3, table 3-8, and of all browsers.
+// Invalid UTF-8 is replaced as in table 3-8 of the Unicode standard, chapter 3, and in all browsers.
 func TestBrokenUTF8(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64": "a\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFD\uFFFDd",

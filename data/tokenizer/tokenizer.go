@@ -9,9 +9,9 @@
 // Hugging Face's tokenizer does by default; it is for text that the caller wrote.
 //
 // Of github.com/sugarme/tokenizer the package uses only the alphabet of byte characters and the types of a
-// configuration: its pipeline gives other ids than Hugging Face's for real Qwen files and is a hundred
+// configuration: for real Qwen files its pipeline gives other ids than Hugging Face's, and it is a hundred
 // times too slow. So normalizer, pre-tokenizer, model and added tokens are implemented here, and Upstream
-// offers them behind its interfaces. The tests document each fault that a replacement works around.
+// offers them behind the interfaces of that library. The tests document each fault that this works around.
 //
 // The package does not know about roles and turns (see data/chat), and it adds nothing to a text: no
 // token at the start or the end (post_processor), no padding, no truncation, no cleaned-up spaces.
@@ -27,11 +27,11 @@ type Tokenizer struct {
 	bpe       *bpe
 	split     splitter
 	normalize func(string) string // nil: no normalization
-	opening   opening
+	prefix    dummyPrefix
 	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id
-	leading map[int32]string // the text of ids that is different at the start of a text
+	leading map[int32]string // the text of those ids that have another at the start of a text
 	added   map[string]int32 // added tokens by content
 	control map[int32]bool   // added tokens by id; true for control tokens
 	raw     *matcher         // finds added tokens that are matched before normalization
@@ -42,7 +42,7 @@ type Tokenizer struct {
 	chatTemplate string
 	toolTemplate string
 	templates    []string
-	parts        map[string]string
+	roles        map[string]string
 }
 
 // Special is an added token.
@@ -63,7 +63,7 @@ func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	if id, ok := t.added[name]; ok {
 		return id, true
 	}
-	text, ok := t.spelling.find(nil, name)
+	text, ok := t.spelling.pieceForm(nil, name)
 	if !ok {
 		return 0, false
 	}
@@ -103,7 +103,7 @@ func (t *Tokenizer) ToolTemplate() string { return t.toolTemplate }
 func (t *Tokenizer) Templates() []string { return slices.Clone(t.templates) }
 
 // Parts returns the tokens with a role by its name: bos_token, eos_token, pad_token and so on.
-func (t *Tokenizer) Parts() map[string]string { return maps.Clone(t.parts) }
+func (t *Tokenizer) Parts() map[string]string { return maps.Clone(t.roles) }
 
 // WithChatTemplate returns a copy of the tokenizer with another chat template.
 func (t *Tokenizer) WithChatTemplate(template string) *Tokenizer {

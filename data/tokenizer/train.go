@@ -21,7 +21,7 @@ type TrainOptions struct {
 	ChatTemplate string
 }
 
-// minCount is the number of occurrences that a pair needs to be merged: one may be chance.
+// minCount is the number of occurrences that a pair needs to be merged: a single one may be chance.
 const minCount = 2
 
 // Train learns a byte-level BPE tokenizer with Qwen's normalizer and split pattern. The same texts and
@@ -64,15 +64,15 @@ func (o *TrainOptions) check() error {
 	return nil
 }
 
-// trainer holds the distinct pieces of the corpus as the tokens merged so far, and the count of every
-// adjacent pair. A merge visits only the pieces that contain the pair.
+// trainer holds each distinct piece of the corpus as a list of tokens, the merges so far applied, and the
+// count of every adjacent pair. A merge visits only the pieces that contain the pair.
 type trainer struct {
-	texts []string        // the bytes of each token
-	known map[string]bool // the texts of the merged and the special tokens
-	pairs [][2]string     // the merges so far
-	words []word          // the distinct pieces
-	stats map[uint64]*pairStat
-	queue pairQueue
+	texts  []string        // the bytes of each token
+	known  map[string]bool // the texts of the merged and the special tokens
+	merges [][2]string     // the merges so far
+	words  []word          // the distinct pieces
+	stats  map[uint64]*pairStat
+	queue  pairQueue
 }
 
 type word struct {
@@ -82,7 +82,7 @@ type word struct {
 
 type pairStat struct {
 	count int
-	words []int32 // the words with the pair, and some that had it before a merge; a word may be listed twice
+	words []int32 // includes all words with the pair; some may have lost it by a merge, and some are listed twice
 }
 
 func newTrainer(corpus iter.Seq[string]) *trainer {
@@ -91,7 +91,7 @@ func newTrainer(corpus iter.Seq[string]) *trainer {
 	for text := range corpus {
 		split(nfc(ValidText(text)), func(piece string) { counts[piece]++ })
 	}
-	tr := &trainer{known: map[string]bool{}, pairs: [][2]string{}, stats: map[uint64]*pairStat{}}
+	tr := &trainer{known: map[string]bool{}, merges: [][2]string{}, stats: map[uint64]*pairStat{}}
 	byteID := tr.alphabet()
 	for piece, count := range counts {
 		w := word{count: count}
@@ -164,13 +164,13 @@ func (tr *trainer) merge(left, right int32, s *pairStat) {
 	made := int32(len(tr.texts))
 	text := tr.texts[left] + tr.texts[right]
 	tr.texts, tr.known[text] = append(tr.texts, text), true
-	tr.pairs = append(tr.pairs, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
-	grown := map[uint64]bool{} // the pairs that contain the new token
+	tr.merges = append(tr.merges, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
+	newPairs := map[uint64]bool{} // that contain the new token
 	for _, i := range s.words {
-		tr.mergeWord(int(i), left, right, made, grown)
+		tr.mergeWord(int(i), left, right, made, newPairs)
 	}
 	delete(tr.stats, pairKey(left, right))
-	for key := range grown {
+	for key := range newPairs {
 		if s := tr.stats[key]; s.count >= minCount {
 			heap.Push(&tr.queue, queued{key, s.count})
 		}
@@ -178,7 +178,7 @@ func (tr *trainer) merge(left, right int32, s *pairStat) {
 }
 
 // mergeWord replaces the pair in one word and updates the counts of the adjacent pairs.
-func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bool) {
+func (tr *trainer) mergeWord(i int, left, right, made int32, newPairs map[uint64]bool) {
 	w := &tr.words[i]
 	in, out := w.symbols, w.symbols[:0]
 	for k := 0; k < len(in); k++ {
@@ -190,12 +190,12 @@ func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bo
 			before := out[len(out)-1]
 			tr.count(before, left, i, -w.count)
 			tr.count(before, made, i, w.count)
-			grown[pairKey(before, made)] = true
+			newPairs[pairKey(before, made)] = true
 		}
 		if k+2 < len(in) {
 			tr.count(right, in[k+2], i, -w.count)
 			tr.count(made, in[k+2], i, w.count)
-			grown[pairKey(made, in[k+2])] = true
+			newPairs[pairKey(made, in[k+2])] = true
 		}
 		out = append(out, made)
 		k++
@@ -227,11 +227,11 @@ func (q *pairQueue) Pop() any {
 	return last
 }
 
-// result makes a tokenizer.json of the tokens, with the normalizer, pre-tokenizer and decoder of Qwen.
+// result makes a tokenizer.json with the normalizer, pre-tokenizer and decoder of Qwen.
 func (tr *trainer) result(o TrainOptions) *Trained {
 	no := false
 	byteLevel := part{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no}
-	m := &model{Type: "BPE", Merges: tr.pairs}
+	m := &model{Type: "BPE", Merges: tr.merges}
 	for id, text := range tr.texts {
 		m.Vocab = append(m.Vocab, entry{toAlphabet(text), id})
 	}

@@ -54,7 +54,7 @@ func train(t testing.TB, texts []string, o TrainOptions) *Trained {
 	return trained
 }
 
-// small is the tokenizer in the tree, so that its tests need no other file.
+// small is the tokenizer in testdata/small, for tests that need no real model's files.
 func small(t testing.TB) *Tokenizer {
 	t.Helper()
 	tok, err := Load("testdata/small")
@@ -101,7 +101,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 	}
 }
 
-// naiveTrain is the definition: count all pairs again for every merge.
+// naiveTrain trains by the definition: it counts all pairs again for every merge.
 func naiveTrain(texts []string, merges int) [][2]string {
 	counts := map[string]int{}
 	split, _ := newSplitter(qwenPattern)
@@ -117,7 +117,7 @@ func naiveTrain(texts []string, merges int) [][2]string {
 		}
 	}
 	known := map[string]bool{}
-	for len(tr.pairs) < merges {
+	for len(tr.merges) < merges {
 		pairs := map[uint64]int{}
 		for piece, symbols := range words {
 			for i := range len(symbols) - 1 {
@@ -136,7 +136,7 @@ func naiveTrain(texts []string, merges int) [][2]string {
 		text := tr.texts[left] + tr.texts[right]
 		known[text] = true
 		tr.texts = append(tr.texts, text)
-		tr.pairs = append(tr.pairs, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
+		tr.merges = append(tr.merges, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
 		for piece, symbols := range words {
 			var out []int32
 			for i := 0; i < len(symbols); i++ {
@@ -150,7 +150,7 @@ func naiveTrain(texts []string, merges int) [][2]string {
 			words[piece] = out
 		}
 	}
-	return tr.pairs
+	return tr.merges
 }
 
 func TestTrainAgainstDefinition(t *testing.T) {
@@ -193,7 +193,7 @@ func TestTrainedIsWhatLoadReads(t *testing.T) {
 		t.Errorf("fresh and loaded give other ids")
 	}
 	if !slices.Equal(fresh.SpecialTokens(), loaded.SpecialTokens()) || !slices.Equal(fresh.EOS(), loaded.EOS()) ||
-		fresh.ChatTemplate() != loaded.ChatTemplate() || !maps.Equal(fresh.parts, loaded.parts) || len(fresh.parts) == 0 {
+		fresh.ChatTemplate() != loaded.ChatTemplate() || !maps.Equal(fresh.roles, loaded.roles) || len(fresh.roles) == 0 {
 		t.Errorf("special tokens, end or template differ: %v %v", fresh.SpecialTokens(), loaded.SpecialTokens())
 	}
 	if id, _ := loaded.TokenID("<|im_end|>"); len(loaded.EOS()) != 1 || loaded.EOS()[0] != id {
@@ -226,7 +226,7 @@ func TestTrainRefuses(t *testing.T) {
 
 func TestTrainIsFast(t *testing.T) {
 	racing.Alone(t)
-	// 3 MB in which no two pieces of a line are equal.
+	// 3 MB of random words of 3 to 8 letters: many more distinct pieces than a text has.
 	var texts []string
 	r := newRand(1)
 	for range 30000 {

@@ -9,9 +9,10 @@ import (
 	"github.com/sugarme/tokenizer/normalizer"
 )
 
-// Upstream returns a tokenizer of github.com/sugarme/tokenizer that consists of the parts of this package,
-// for programs that are written for that library. It gives the ids of Encode for texts without special
-// tokens, for which the library has no interface to implement. Offsets are relative to the normalized text.
+// Upstream returns a tokenizer of github.com/sugarme/tokenizer with the normalizer, splitter, model and
+// decoder of this package, for programs that are written for that library. It gives the ids of Encode for
+// texts without special tokens: the library has no interface for those. Offsets are relative to the
+// normalized text.
 func (t *Tokenizer) Upstream() *upstream.Tokenizer {
 	m := upstreamModel{t: t}
 	if !t.spelling.byteLevel() {
@@ -21,7 +22,7 @@ func (t *Tokenizer) Upstream() *upstream.Tokenizer {
 		}
 	}
 	u := upstream.NewTokenizer(m)
-	if t.normalize != nil || t.opening != (opening{}) {
+	if t.normalize != nil || t.prefix != (dummyPrefix{}) {
 		u.WithNormalizer(upstreamNormalizer{t})
 	}
 	u.WithPreTokenizer(upstreamSplitter{t})
@@ -39,11 +40,11 @@ var (
 type upstreamNormalizer struct{ t *Tokenizer }
 
 func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*normalizer.NormalizedString, error) {
-	return normalizer.NewNormalizedFrom(n.t.opening.write(n.t.normalized(text.GetNormalized()), true)), nil
+	return normalizer.NewNormalizedFrom(n.t.prefix.apply(n.t.normalized(text.GetNormalized()), true)), nil
 }
 
-// upstreamSplitter splits the text and writes the pieces as the vocabulary does, mostly in the alphabet. It does both at once, because
-// a second step of upstream would drop pieces that are tokens already.
+// upstreamSplitter splits the text and writes the pieces as the vocabulary does; a byte-level one writes them in the alphabet. It does both
+// at once, because a second pre-tokenizer of that library would drop pieces that are tokens already.
 type upstreamSplitter struct{ t *Tokenizer }
 
 func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstream.PreTokenizedString, error) {
@@ -77,12 +78,12 @@ func alphabetChanges(piece string) []normalizer.ChangeMap {
 
 type upstreamModel struct {
 	t       *Tokenizer
-	written []string // how the vocabulary writes each token, if not in the alphabet
+	written []string // how the vocabulary writes each token; nil if in the alphabet
 }
 
 // Tokenize merges one piece, which is written as the vocabulary writes it.
 func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
-	text, _ := m.t.spelling.find(nil, piece)
+	text, _ := m.t.spelling.pieceForm(nil, piece)
 	var tokens []upstream.Token
 	start := 0
 	for _, id := range m.t.bpe.appendPiece(nil, string(text)) {

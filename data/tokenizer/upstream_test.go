@@ -27,7 +27,7 @@ func upstreamIDs(t *testing.T, u *upstream.Tokenizer, text string) (ids []int32)
 	return ids
 }
 
-// With all of our components, the upstream pipeline gives our ids.
+// With all components of this package, the upstream pipeline gives the ids of Encode.
 func TestUpstreamWithOurParts(t *testing.T) {
 	tok := small(t)
 	u := tok.Upstream()
@@ -94,7 +94,7 @@ func TestUpstreamFaultByteLevelSplits(t *testing.T) {
 	}
 }
 
-// The last white space character is part of the next word, even if it is not a blank.
+// GPT-2's pattern cuts the last white space character before a word off from the others, even if it is no blank and does not join the word.
 func TestUpstreamFaultWhiteSpace(t *testing.T) {
 	p := &pretokenizer.ByteLevel{}
 	var want []string
@@ -125,7 +125,7 @@ func smallBPE(t *testing.T) *bpemodel.BPE {
 	return m
 }
 
-// Pairs of one rank are merged from the left: of nine blanks the odd one is last.
+// Where a merge applies more than once, the leftmost pair is merged first: of nine blanks the last one remains single.
 func TestUpstreamFaultMergeOrder(t *testing.T) {
 	tok := small(t)
 	blanks := strings.Repeat(" ", 9)

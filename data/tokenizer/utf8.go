@@ -12,7 +12,7 @@ func appendText(dst, src []byte, final bool) (text, rest []byte) {
 			i += n
 			continue
 		}
-		n := brokenLen(src[i:])
+		n := invalidLen(src[i:])
 		if i+n == len(src) && !utf8.FullRune(src[i:]) && !final {
 			return dst, src[i:]
 		}
@@ -22,8 +22,9 @@ func appendText(dst, src []byte, final bool) (text, rest []byte) {
 	return dst, nil
 }
 
-// brokenLen is the length of the longest prefix of p that could have begun a character, at least 1.
-func brokenLen(p []byte) int {
+// invalidLen is the length of the invalid sequence at the start of p: the longest prefix that could begin a
+// character, at least 1.
+func invalidLen(p []byte) int {
 	n := 1
 	for n < len(p) && !utf8.FullRune(p[:n]) && !utf8.FullRune(p[:n+1]) {
 		n++

@@ -44,7 +44,7 @@ func hasAdded(tok *Tokenizer, ids []int32) bool {
 	return slices.ContainsFunc(ids, func(id int32) bool { _, ok := tok.control[id]; return ok })
 }
 
-// At most a second of processor time, without other processes.
+// Loading takes at most a second of processor time, in the best of three tries, since other processes may disturb one.
 func TestQwen3LoadsFast(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector tells nothing about speed")

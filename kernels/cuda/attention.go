@@ -11,60 +11,63 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// cacheBlock is the number of positions in a block of a cache, attentionPart the number of positions that share a partial softmax. They
-// are cache_block in src/attention.h and part in src/attend.h.
+// cacheBlock is the number of positions in a block of the KV cache, attentionPart the number of positions with a softmax of their own,
+// which is merged with the others. The kernels have the same constants: cache_block in src/attention.h and part in src/attend.h.
 const (
 	cacheBlock    = 32
 	attentionPart = 1024
 )
 
-// attentionTile is a tile shape of attention: `rows` pairs of a row and a query head, for head sizes up to dim.
+// attentionTile is the shape of the tile that one thread block computes: `rows` pairs of a row and a query head, for head sizes up to dim.
 type attentionTile struct {
 	rows, dim, threads int
 	shared             int // bytes
 }
 
-// manyTile is Many of src/attention_many.h: each warp has 16 pairs and all keys.
+// manyTile is the shape of Many in src/attention_many.h: each warp has 16 pairs and all keys.
 func manyTile(rows, dim int) attentionTile {
 	return attentionTile{rows, dim, 2 * rows, 2*(rows+2*64)*(dim+8) + 32*rows}
 }
 
-// tensorTile is Tensor of src/attention_bf16.cu: warpsAcross warps for each 16 pairs, and shared memory for some blocks of keys or values.
+// tensorTile is the shape of Tensor in src/attention_bf16.cu: warpsAcross warps share 16 pairs, and shared memory has room for `buffers`
+// blocks of 64 keys or values.
 func tensorTile(rows, dim, warpsAcross, buffers int) attentionTile {
 	return attentionTile{rows, dim, 2 * rows * warpsAcross, 2*(rows+buffers*64)*(dim+8) + 2*rows*(64+8) + 4*rows*(warpsAcross+4)}
 }
 
-// chainsTile is the tile of src/attention_f32.cu.
-func chainsTile(rows, dim int) attentionTile {
+// f32AttentionTile is the shape of Chains in src/attention_f32.cu.
+func f32AttentionTile(rows, dim int) attentionTile {
 	return attentionTile{rows, dim, 128, 4*(rows+2*32)*(dim+4) + 4*rows*(32+4)}
 }
 
-// attentionTiles are the tiles by the type of keys and values: for many rows of a sequence (prefill), and for few (decoding). All tiles
-// for a head size give the same bits.
+// attentionTiles are the tiles by the type of keys and values: for many rows of a sequence (prefill), and for few (decoding). The choice
+// affects only speed: all tiles for a head size give the same bits.
 var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	kernels.BF16: {
 		[]attentionTile{manyTile(64, 32), manyTile(64, 64), manyTile(64, 128), tensorTile(32, 256, 4, 2)},
 		[]attentionTile{tensorTile(16, 32, 2, 5), tensorTile(16, 64, 4, 5), tensorTile(16, 128, 4, 5), tensorTile(16, 256, 4, 2)},
 	},
 	kernels.F32: {
-		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},
-		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},
+		[]attentionTile{f32AttentionTile(32, 32), f32AttentionTile(32, 64), f32AttentionTile(32, 128), f32AttentionTile(16, 256)},
+		[]attentionTile{f32AttentionTile(32, 32), f32AttentionTile(32, 64), f32AttentionTile(32, 128), f32AttentionTile(16, 256)},
 	},
 }
 
-// gradTiles are the tiles of the gradients, by the type of keys and values: rows counts pairs as above for queries, and rows for keys.
+// gradTiles are the tiles of the gradients, by the type of keys and values. For queries, attentionTile.rows counts pairs as above; for
+// keys it counts rows of keys and values.
 var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	kernels.BF16: {
 		[]attentionTile{rowsGrad(64, 32, false), rowsGrad(64, 64, false), rowsGrad(64, 128, false), tensorGrad(16, 256, 4, false)},
 		[]attentionTile{rowsGrad(64, 32, true), rowsGrad(64, 64, true), rowsGrad(64, 128, true), tensorGrad(16, 256, 4, true)},
 	},
 	kernels.F32: {
-		[]attentionTile{chainsGrad(32, 32, false), chainsGrad(64, 32, false), chainsGrad(128, 32, false), chainsGrad(256, 16, false)},
-		[]attentionTile{chainsGrad(32, 32, true), chainsGrad(64, 32, true), chainsGrad(128, 32, true), chainsGrad(256, 16, true)},
+		[]attentionTile{f32GradTile(32, 32, false), f32GradTile(64, 32, false), f32GradTile(128, 32, false), f32GradTile(256, 16, false)},
+		[]attentionTile{f32GradTile(32, 32, true), f32GradTile(64, 32, true), f32GradTile(128, 32, true), f32GradTile(256, 16, true)},
 	},
 }
 
-// rowsGrad is Slopes of src/attention_grad_rows.h: each warp has 16 rows, and reads the others in two stages of 32 rows.
+// rowsGrad is the shape of Slopes in src/attention_grad_rows.h: each warp has 16 rows, and reads the rows of the other operands 32 at a
+// time, in two stages.
 func rowsGrad(rows, dim int, keys bool) attentionTile {
 	bytes := 2 * (2*rows + 2*2*32) * (dim + 8)
 	if keys {
@@ -73,18 +76,18 @@ func rowsGrad(rows, dim int, keys bool) attentionTile {
 	return attentionTile{rows, dim, 2 * rows, bytes}
 }
 
-// tensorGrad is Tensor of src/attention_grad_bf16.cu, which reads 64 rows at a time.
+// tensorGrad is the shape of Tensor in src/attention_grad_bf16.cu, which reads 64 rows at a time.
 func tensorGrad(rows, dim, warpsAcross int, keys bool) attentionTile {
 	return attentionTile{rows, dim, 2 * rows * warpsAcross, gradShared(2, rows, 64, dim+8, 64+8, keys)}
 }
 
-// chainsGrad is the tile of src/attention_grad_f32.cu.
-func chainsGrad(dim, readRows int, keys bool) attentionTile {
+// f32GradTile is the shape of the tile of src/attention_grad_f32.cu, which reads readRows rows at a time.
+func f32GradTile(dim, readRows int, keys bool) attentionTile {
 	return attentionTile{16, dim, 128, gradShared(4, 16, readRows, dim+4, readRows+4, keys)}
 }
 
-// gradShared is the shared memory for the two operands of a tile, the two that it reads, and their product: for keys two products, and
-// three numbers for each row.
+// gradShared is the shared memory in bytes for the two operands of a tile, the two that it reads, and their product. A tile of keys has
+// two products, and three numbers for each row that it reads: its log-sum-exp, its delta and its position.
 func gradShared(size, rows, readRows, pitch, productPitch int, keys bool) int {
 	bytes := size * (2*(rows+readRows)*pitch + rows*productPitch)
 	if keys {
@@ -93,42 +96,42 @@ func gradShared(size, rows, readRows, pitch, productPitch int, keys bool) int {
 	return bytes
 }
 
-// typed are the names of a kernel by the type of keys and values.
-type typed struct{ f32, bf16 string }
+// dtypeNames are the names of a kernel by the type of keys and values.
+type dtypeNames struct{ f32, bf16 string }
 
-func typedName(op string) typed { return typed{op + "_f32", op + "_bf16"} }
+func namesByDType(op string) dtypeNames { return dtypeNames{op + "_f32", op + "_bf16"} }
 
-func (n typed) of(kv kernels.DType) string {
+func (n dtypeNames) of(kv kernels.DType) string {
 	if kv == kernels.F32 {
 		return n.f32
 	}
 	return n.bf16
 }
 
-// tiledKernel is the key of a kernel that computes in tiles. Formatting a name at each launch would take longer than the launch.
+// tiledKernel identifies a kernel with a tile shape. It is a map key because formatting a name would take longer than a launch.
 type tiledKernel struct {
 	op        string
 	kv        kernels.DType
 	rows, dim int
 }
 
-// kernel is the kernel of an operation for a type of keys and values.
 func (t attentionTile) kernel(op string, kv kernels.DType) tiledKernel {
 	return tiledKernel{op, kv, t.rows, t.dim}
 }
 
 // String is the name of the kernel.
 func (k tiledKernel) String() string {
-	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.rows, k.dim)
+	return fmt.Sprintf("%s_%dx%d", namesByDType(k.op).of(k.kv), k.rows, k.dim)
 }
 
-// blocks is the grid: an upper bound of the number of tiles, which span_of_tile in src/attention.h assigns, times the key-value heads.
+// blocks is the grid: for each key-value head an upper bound of the number of tiles, because the lengths of the spans are known only on
+// the card, where span_of_tile in src/attention.h assigns the tiles.
 func (t attentionTile) blocks(spans, pairs int, h kernels.Heads) dims {
 	return dims{X: (pairs/t.rows + spans) * h.KV}
 }
 
-// fitting is the first tile for a head size.
-func fitting(tiles []attentionTile, dim int) attentionTile {
+// tileForHead returns the first tile that has room for heads of the given size: tiles are in ascending order of dim.
+func tileForHead(tiles []attentionTile, dim int) attentionTile {
 	for _, t := range tiles {
 		if dim <= t.dim {
 			return t
@@ -137,19 +140,19 @@ func fitting(tiles []attentionTile, dim int) attentionTile {
 	panic(fmt.Sprintf("cuda: heads of %d numbers, expected %d at most", dim, tiles[len(tiles)-1].dim))
 }
 
-// tileOf chooses a small tile if it holds all pairs of an average span.
-func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile, few bool) {
-	t = fitting(attentionTiles[kv].few, h.Dim)
+// chooseAttentionTile chooses the tile for few rows if it holds all pairs of an average span, and reports which kind it chose.
+func chooseAttentionTile(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile, few bool) {
+	t = tileForHead(attentionTiles[kv].few, h.Dim)
 	if rows*(h.Q/h.KV) <= t.rows*spans {
 		return t, true
 	}
-	return fitting(attentionTiles[kv].many, h.Dim), false
+	return tileForHead(attentionTiles[kv].many, h.Dim), false
 }
 
-// Kernels by type of keys and values, and the operations that compute in tiles.
+// Names of the kernels without tiles, and of the operations with tiles.
 var (
-	cacheWriteName = typedName("cache_write")
-	gradPackName   = typedName("attention_grad_pack")
+	cacheWriteName = namesByDType("cache_write")
+	gradPackName   = namesByDType("attention_grad_pack")
 )
 
 const (
@@ -158,7 +161,7 @@ const (
 	gradKeysName    = "attention_grad_keys"
 )
 
-// allowAttention allows the attention kernels the shared memory they need.
+// allowAttention looks up the attention kernels and allows them the shared memory that they need.
 func (b *Backend) allowAttention() error {
 	for kv, shapes := range attentionTiles {
 		err := errors.Join(b.allow(attentionName, kv, shapes.many), b.allow(attentionName, kv, shapes.few),
@@ -191,11 +194,11 @@ type batch struct {
 	n, stride               int
 }
 
-// kept is the padded size of a head in a cache.
-func kept(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
+// paddedHead is the number of elements of a head in a cache: the head size, rounded up so that heads are aligned to 16 bytes.
+func paddedHead(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
 
-// cacheRow is the number of elements of a row of a cache.
-func cacheRow(h kernels.Heads) int { return 2 * h.KV * kept(h) }
+// cacheRow is the number of elements of a row of a cache: the keys and values of a position.
+func cacheRow(h kernels.Heads) int { return 2 * h.KV * paddedHead(h) }
 
 // writeCache writes the keys and values of T rows to a cache.
 func (b *Backend) writeCache(cache ptr, qkv arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
@@ -203,15 +206,16 @@ func (b *Backend) writeCache(cache ptr, qkv arg, p batch, h kernels.Heads, kv ke
 		i64(h.Q), i64(h.KV), i64(h.Dim))
 }
 
-// attended is the output of attention: partial results in count parts if parts is set, else the result.
-type attended struct {
+// attentionOutput is where attention writes: partial results in count parts if parts is set, else results to out, and to lse if that is
+// not 0.
+type attentionOutput struct {
 	out, lse arg
 	parts    ptr
 	count    int
 }
 
-// attend computes attention over a cache, in the given tiles.
-func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Attn, kv kernels.DType, T int) {
+// attend computes attention over a cache.
+func (b *Backend) attend(t attentionTile, to attentionOutput, qkv arg, cache ptr, p batch, h kernels.Attn, kv kernels.DType, T int) {
 	if T == 0 {
 		return
 	}
@@ -219,24 +223,24 @@ func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p bat
 	grid.Z = max(1, to.count)
 	b.note(b.stream.Launch(b.tiled[t.kernel(attentionName, kv)], grid, dims{X: t.threads}, t.shared, to.out, to.lse, address(to.parts),
 		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim),
-		f32(h.Factor()), f32(h.Cap), reach(h)))
+		f32(h.Factor()), f32(h.Cap), windowSize(h)))
 }
 
-// reach is the number of positions that a row attends to.
-func reach(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)) }
+// windowSize is the number of positions that a row attends to at most, itself included.
+func windowSize(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)) }
 
-// gradient holds the operands of the gradient kernels: rows of keys and values (cache), and of queries with the gradients of the output.
-type gradient struct {
+// gradOperands are the operands of the gradient kernels; src/attention_grad.h has the formulas.
+type gradOperands struct {
 	dqkv           arg
-	cache, queries ptr
+	cache, queries ptr // rows of keys and values; rows of queries and of gradients of the output
 	lse            arg
-	delta          ptr
-	positions      ptr
+	delta          ptr // dot product of each output and its gradient
+	positions      ptr // of the rows
 }
 
 // grad computes the gradients with respect to queries, or to keys and values.
-func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Attn, kv kernels.DType) {
+func (b *Backend) grad(op string, t attentionTile, grid dims, g gradOperands, p batch, h kernels.Attn, kv kernels.DType) {
 	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.queries), g.lse,
 		address(g.delta), address(g.positions), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), f32(h.Cap),
-		reach(h)))
+		windowSize(h)))
 }

@@ -18,8 +18,8 @@ import (
 //go:embed ptx/*.ptx
 var ptxFiles embed.FS
 
-// entry matches the kernels in a PTX file.
-var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+// kernelEntry matches the name of each kernel in a PTX file.
+var kernelEntry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
 var _ interface { // and optional interfaces
 	kernels.Backend
@@ -30,17 +30,17 @@ var _ interface { // and optional interfaces
 
 // Backend computes on a card. Its operations assume what kernels.Checked checks, and must be called by one goroutine at a time.
 type Backend struct {
-	device   *driver.Device
-	stream   *driver.Stream
-	moves    *driver.Transfers // all uploads and downloads
-	modules  []*driver.Module
-	kernels  map[string]*driver.Function
-	tiled    map[tiledKernel]*driver.Function
-	products *products
-	memory   heap
-	scratch  *driver.Memory // intermediate results of an operation between its launches
-	failed   error          // the first failure since the last Sync
-	alone    bool           // the backend owns the device and closes it
+	device     *driver.Device
+	stream     *driver.Stream
+	moves      *driver.Transfers // all uploads and downloads
+	modules    []*driver.Module
+	kernels    map[string]*driver.Function
+	tiled      map[tiledKernel]*driver.Function // those of attention, also in kernels
+	products   *products
+	memory     heap
+	scratch    *driver.Memory // intermediate results of an operation between its launches
+	failed     error          // the first failure since the last Sync
+	ownsDevice bool           // the backend owns the device and closes it
 }
 
 // NewBackend loads all kernels on a card.
@@ -78,7 +78,7 @@ func (b *Backend) load() (err error) {
 	return err
 }
 
-// loadFiles lets the driver compile all files in parallel, because that is slow on the first use of a card.
+// loadFiles lets the driver compile all PTX files in parallel, because that is slow on the first use of a card.
 func (b *Backend) loadFiles() error {
 	files, err := ptxFiles.ReadDir("ptx")
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *Backend) loadFiles() error {
 }
 
 func (b *Backend) addKernels(m *driver.Module, text string) (err error) {
-	for _, name := range entry.FindAllStringSubmatch(text, -1) {
+	for _, name := range kernelEntry.FindAllStringSubmatch(text, -1) {
 		if b.kernels[name[1]] != nil {
 			return fmt.Errorf("another file has a kernel %s, too", name[1])
 		}
@@ -133,7 +133,7 @@ func OpenBackend(index int, o driver.Options) (kernels.Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	b.alone = true
+	b.ownsDevice = true
 	return kernels.Checked(b), nil
 }
 
@@ -170,7 +170,7 @@ func (b *Backend) Close() error {
 		failures = append(failures, b.stream.Close())
 	}
 	b.modules, b.stream, b.moves = nil, nil, nil
-	if b.alone {
+	if b.ownsDevice {
 		failures = append(failures, b.device.Close())
 	}
 	for _, err := range failures {
@@ -188,7 +188,7 @@ func (b *Backend) note(err error) {
 	}
 }
 
-// threads is the number of threads in a block of every kernel; kernel.h relies on it.
+// threads is the number of threads in a block of every kernel that launch queues; kernel.h relies on it.
 const threads = 256
 
 // launch queues a kernel, unless the grid is empty.
@@ -203,7 +203,7 @@ func (b *Backend) launch(name string, grid dims, args ...arg) {
 	b.note(b.stream.Launch(f, grid, dims{X: threads}, 0, args...))
 }
 
-// blocks is the number of blocks for n elements, each of which handles the given number.
+// blocks is the grid of blocks that handle n elements, `each` elements per block.
 func blocks(n, each int) dims {
 	count := (n + each - 1) / each
 	if count > math.MaxInt32 {
@@ -212,11 +212,11 @@ func blocks(n, each int) dims {
 	return dims{X: count}
 }
 
-// fours is a grid with one thread for each four of n elements.
-func fours(n int) dims { return blocks(n, 4*threads) }
+// gridOfFours is a grid with one thread for each four of n elements.
+func gridOfFours(n int) dims { return blocks(n, 4*threads) }
 
-// scratchFor returns scratch memory that lasts from one launch of an operation to the next. It reports false if bytes is 0, or if the
-// allocation failed, which Sync returns.
+// scratchFor returns scratch memory for the launches of one operation; the next operation overwrites it. It reports false if bytes is 0,
+// or if the allocation failed, an error that Sync returns.
 func (b *Backend) scratchFor(bytes int) (ptr, bool) {
 	if bytes == 0 {
 		return 0, false

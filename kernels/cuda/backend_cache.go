@@ -39,10 +39,10 @@ func ownCache(k kernels.Cache) *cache {
 	return c
 }
 
-// CacheBlock is half the number of positions that attention reads at a time.
+// CacheBlock divides the number of positions that attention reads at a time, 64 in bf16 and 32 in f32.
 func (b *Backend) CacheBlock() int { return cacheBlock }
 
-// NewCache fills the cache with zeros, because blocks are copied whole before they are full.
+// NewCache fills the cache with zeros, because CopyBlocks copies whole blocks, which may not be full yet.
 func (b *Backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
 	c := &cache{heads: h, t: t, layers: layers, blocks: blocks}
 	bytes := int64(layers) * int64(blocks) * int64(c.blockBytes())
@@ -75,8 +75,8 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	c := ownCache(k)
 	rows := batch{at(p.Starts), at(p.Positions), at(p.Tables), p.N, p.Stride}
 	b.writeCache(c.layer(layer), at(qkv), rows, h.Heads, c.t, T)
-	t, few := tileOf(p.N, T, h.Heads, c.t)
-	to := attended{out: at(out)}
+	t, few := chooseAttentionTile(p.N, T, h.Heads, c.t)
+	to := attentionOutput{out: at(out)}
 	if parts := ceil(p.Stride*cacheBlock, attentionPart); few && parts > 1 {
 		sums, ok := b.scratchFor(4 * T * h.Q * parts * (4 + h.Dim))
 		if !ok {
@@ -87,6 +87,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	b.attend(t, to, at(qkv), c.layer(layer), rows, h, c.t, T)
 	if to.count > 0 {
 		b.launch("attention_merge", blocks(T*h.Q, threads/32), at(out), address(to.parts), at(p.Positions), i64(h.Q), i64(h.Dim),
-			i64(to.count), i64(T), reach(h))
+			i64(to.count), i64(T), windowSize(h))
 	}
 }

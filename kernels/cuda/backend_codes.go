@@ -12,7 +12,7 @@ import (
 
 var _ kernels.Quantiser = (*Backend)(nil)
 
-// codeColumns is the minimum number of columns per scale, which a product reads at a time in src/linear_codes.h.
+// codeColumns is the minimum number of columns per scale: products read that many columns at a time (src/linear_codes.h).
 const codeColumns = 16
 
 // codes describe a 4-bit matrix in addition to its codes; src/codes.h describes the layout.
@@ -22,7 +22,7 @@ type codes struct {
 	groups, shift  int // a row has groups scales, each for 2^shift columns
 }
 
-// bytes is the size of the codes, scales and values of the given rows.
+// bytes is the size of the codes and scales of the given rows, and of the 16 values.
 func (c codes) bytes(rows int) int { return rows*c.pitch + c.ofScales(rows) + 4*16 }
 
 func (c codes) ofScales(rows int) int { return 4 * rows * c.groups }
@@ -56,7 +56,8 @@ func (b *Backend) QuantisedSize(parts []kernels.Quantised) int {
 	return allocated(c.bytes(rows))
 }
 
-// NewQuantised makes a matrix of codes, which products dequantise as they read them.
+// NewQuantised makes one matrix of the codes of all parts, which products dequantise as they read them. It returns nil if the parts
+// cannot form one.
 func (b *Backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
 	c, rows, ok := codesOf(parts)
 	if !ok {
@@ -79,7 +80,7 @@ func (b *Backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 	return m, nil
 }
 
-// loadCodes writes rows of m: directly if the layouts agree, else in pieces that it rearranges.
+// loadCodes uploads codes and scales to the rows of m from `row` on. If the layout on the card differs, it rearranges a piece at a time.
 func (b *Backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
 	c := m.codes
 	at, scales := m.memory.At+ptr(row*c.pitch), c.scales+ptr(c.ofScales(row))

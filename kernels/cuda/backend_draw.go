@@ -10,7 +10,7 @@ const drawRows = 128
 // Draw computes the logits of drawRows rows at a time and samples a token from each. Scores and the most likely tokens are of the whole
 // distribution, from partial sums that are computed before the mask.
 func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
-	overwritten(out.Token)
+	forWriting(out.Token)
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
 	stride := ceil(m.n, 4) * 4 // rows are aligned to 16 bytes
 	rows := min(n, drawRows)
@@ -22,8 +22,9 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		masked = rows
 	}
 	var logits, narrowed, whole, rest, masses, cuts ptr
-	if !b.divide(part{&logits, 4 * rows * stride}, part{&narrowed, room}, part{&whole, partialBytes * rows * chunks},
-		part{&masses, 8 * rows * chunks}, part{&cuts, 8 * rows}, part{&rest, partialBytes * masked * chunks}) {
+	if !b.scratchParts(scratchPart{&logits, 4 * rows * stride}, scratchPart{&narrowed, room},
+		scratchPart{&whole, partialBytes * rows * chunks}, scratchPart{&masses, 8 * rows * chunks}, scratchPart{&cuts, 8 * rows},
+		scratchPart{&rest, partialBytes * masked * chunks}) {
 		return
 	}
 	if masked == 0 {
@@ -31,14 +32,14 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	}
 	for row := 0; row < n; row += drawRows {
 		rows := min(drawRows, n-row)
-		b.note(b.products.linearIn(b.stream, narrowed, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m, rows))
+		b.note(b.products.linearWithRoom(b.stream, narrowed, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m, rows))
 		eachChunk, each := dims{X: chunks, Y: rows}, dims{X: rows}
 		l, rowStride, vocabulary := address(logits), i64(stride), i64(m.n)
 		token, logp := rowOf(out.Token, row, 1), rowOf(out.LogP, row, 1)
 		invTemp, minP, given := rowOf(d.InvTemp, row, 1), rowOf(d.MinP, row, 1), rowOf(d.Given, row, 1)
 		b.launch("draw_partials", eachChunk, address(whole), l, rowStride, vocabulary, invTemp, f32(d.Cap))
 		if out.Tops > 0 {
-			overwritten(out.TopToken)
+			forWriting(out.TopToken)
 			b.launch("draw_tops", each, rowOf(out.TopToken, row, out.Tops), rowOf(out.TopLogP, row, out.Tops), l, rowStride, vocabulary,
 				address(whole), i64(out.Tops))
 		}

@@ -8,17 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The vocabulary is divided into chunks and the rows into rounds, so that only the logits of one round and chunk are in memory. Both
-// sizes affect the results, so they do not depend on the card. head.h has the same chunk.
+// The vocabulary is divided into chunks of headVocabulary tokens and the rows into rounds of headRows, so that only the logits of one round
+// and chunk are in memory. Both sizes affect the results, so they do not depend on the card. head.h has the same size of chunks.
 const (
 	headVocabulary = 4096
 	headRows       = 2048
 )
 
-// partialBytes is the size of the partial result of a chunk of a row.
+// partialBytes is the size of Partial in head.h, the statistics of one chunk of a row.
 const partialBytes = 12
 
-// LogProb scores targets. With a Jacobian it takes two products instead of one.
+// LogProb scores targets. A Jacobian takes a second product with each chunk of w.
 func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	if out.Jacobian != nil {
 		b.clear(out.Jacobian, T*w.Cols())
@@ -33,26 +33,26 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
 			if out.Jacobian == nil {
-				r.logits(b, c, "head_partials", l, address(r.partials), address(r.kept))
+				r.logits(b, c, "head_partials", l, address(r.partials), address(r.targetLogits))
 				continue
 			}
-			r.logits(b, c, "head_weights", l, address(r.partials), address(r.kept), address(r.running), address(r.mean), i64(r.w.k))
+			r.logits(b, c, "head_weights", l, address(r.partials), address(r.targetLogits), address(r.runningMax), address(r.mean), i64(r.w.k))
 			r.gather(b, c)
 		}
-		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), address(r.inverse),
-			address(r.partials), address(r.kept), address(r.index), i64(chunksOf(r.w.n)), i64(r.rows))
+		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), address(r.inverseSums),
+			address(r.partials), address(r.targetLogits), address(r.index), i64(chunksOf(r.w.n)), i64(r.rows))
 		if out.Jacobian != nil {
 			r.jacobian(b, at(out.Jacobian), l)
 		}
 	}
 }
 
-// gather adds the rows of w in a chunk to the mean, weighted by what head_weights made of the logits.
+// gather adds the rows of w in a chunk to the mean, with the weights into which head_weights has turned the logits.
 func (r *targetRows) gather(b *Backend, c int) {
 	w, weights := r.chunk(c)
-	mean, o := window{r.mean, w.k, w.k}, written{alpha: 1, accumulate: c > 0}
+	mean, o := window{r.mean, w.k, w.k}, epilogue{alpha: 1, accumulate: c > 0}
 	if t, ok := b.products.narrows(gradXName, mean, w, r.rows); ok && r.narrows {
-		b.note(b.products.throughStrips(b.stream, gradXName, t, mean, weights, r.weights, w, o, r.rows))
+		b.note(b.products.narrowAndMultiply(b.stream, gradXName, t, mean, weights, r.narrowedChunk, w, o, r.rows))
 		return
 	}
 	b.note(b.products.gradX(b.stream, mean, weights, w, o, r.rows))
@@ -60,17 +60,18 @@ func (r *targetRows) gather(b *Backend, c int) {
 
 // jacobian writes the Jacobian for the rows of a round.
 func (r *targetRows) jacobian(b *Backend, out arg, l kernels.Logits) {
-	mean, inverse, targets, index, kept := address(r.mean), address(r.inverse), address(r.targets), address(r.index), address(r.kept)
+	mean, inverse, targets, index, targetLogits := address(r.mean), address(r.inverseSums), address(r.targets),
+		address(r.index), address(r.targetLogits)
 	if c := r.w.codes; c.values != 0 {
 		b.launch("head_jacobian_codes", dims{X: r.rows}, out, address(r.w.at), address(c.scales), i64(c.shift), address(c.values),
-			mean, inverse, targets, index, kept, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
+			mean, inverse, targets, index, targetLogits, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
 		return
 	}
 	name := "head_jacobian"
 	if r.w.dtype != kernels.F32 {
 		name = "head_jacobian_bf16"
 	}
-	b.launch(name, dims{X: r.rows}, out, address(r.w.at), mean, inverse, targets, index, kept, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
+	b.launch(name, dims{X: r.rows}, out, address(r.w.at), mean, inverse, targets, index, targetLogits, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
 }
 
 // LogProbGradX scales the rows of the Jacobian.
@@ -100,25 +101,25 @@ func (b *Backend) clear(x kernels.Buffer, n int) { b.Zero(own(x).Slice(0, n)) }
 // targetRows are the rows with a target, which are processed in rounds, and the memory of a round.
 type targetRows struct {
 	all         ptr // the indices of these rows, then their targets
-	count, done int
+	count, done int // rows in total, and in this round and those before
 	from        ptr // h of all rows
 	w           weights
 
-	rows                   int // of this round
-	index, targets         ptr // of its rows
-	h                      ptr // [rows, H], gathered
-	matrix                 ptr // [rows, headVocabulary]: logits of a chunk, which kernels overwrite
-	mean                   ptr // [rows, H]
-	narrowed, weights      ptr // h and matrix in bf16, in strips
-	narrows                bool
-	partials               ptr // [rows, chunks]
-	kept, running, inverse ptr // [rows]
+	rows                                  int // of this round
+	index, targets                        ptr // of its rows; parts of all
+	h                                     ptr // [rows, H], gathered
+	chunkLogits                           ptr // [rows, headVocabulary]: logits, which kernels overwrite by weights or gradients
+	mean                                  ptr // [rows, H]: weighted sum of the rows of w; jacobian divides it by the sum of the weights
+	narrowedH, narrowedChunk              ptr // h and chunkLogits in bf16, in strips
+	narrows                               bool
+	partials                              ptr // [rows, chunks]
+	targetLogits, runningMax, inverseSums ptr // [rows]
 }
 
-// rowsWithTargets lists the rows whose target is not negative. If the host did not upload the targets itself, it waits to read them. It
-// reports false if there are no rows.
+// rowsWithTargets lists the rows whose target is not negative. It reads the targets from the card, and waits for that, unless the host
+// has uploaded them. It reports false if there are no rows.
 func (b *Backend) rowsWithTargets(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*targetRows, bool) {
-	wanted, known := own(targets).sent(T)
+	wanted, known := own(targets).uploaded(T)
 	if !known {
 		wanted = make([]int32, T)
 		if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
@@ -141,10 +142,10 @@ func (b *Backend) rowsWithTargets(op string, h kernels.Buffer, w kernels.Matrix,
 	if _, r.narrows = b.products.narrows(linearName, logits, first, rows); r.narrows {
 		ofH, ofWeights = narrowedBytes(rows, r.w.k), narrowedBytes(rows, first.n)
 	}
-	ok := b.divide(part{&r.all, 8 * r.count}, part{&r.h, 4 * rows * r.w.k}, part{&r.mean, 4 * rows * r.w.k},
-		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
-		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows},
-		part{&r.narrowed, ofH}, part{&r.weights, ofWeights})
+	ok := b.scratchParts(scratchPart{&r.all, 8 * r.count}, scratchPart{&r.h, 4 * rows * r.w.k}, scratchPart{&r.mean, 4 * rows * r.w.k},
+		scratchPart{&r.chunkLogits, 4 * rows * headVocabulary}, scratchPart{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
+		scratchPart{&r.targetLogits, 4 * rows}, scratchPart{&r.runningMax, 4 * rows}, scratchPart{&r.inverseSums, 4 * rows},
+		scratchPart{&r.narrowedH, ofH}, scratchPart{&r.narrowedChunk, ofWeights})
 	if ok {
 		b.note(b.moves.Upload(r.all, raw(append(index, of...))))
 	}
@@ -167,8 +168,8 @@ func (r *targetRows) next(b *Backend) bool {
 	return true
 }
 
-// strips are the rows of a round in bf16, padded for every tile.
-func (r *targetRows) strips() strips { return tile{rows: stripRows}.stripsIn(r.narrowed, r.rows) }
+// strips are the rows of a round in bf16, padded to the height of the tallest tile.
+func (r *targetRows) strips() strips { return tile{rows: stripRows}.stripsIn(r.narrowedH, r.rows) }
 
 // chunksOf is the number of chunks of a vocabulary.
 func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
@@ -176,30 +177,30 @@ func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
 // chunk returns the rows of w in a chunk, and the window for their logits.
 func (r *targetRows) chunk(c int) (weights, window) {
 	first := c * headVocabulary
-	w := r.w.from(first, min(r.w.n-first, headVocabulary))
-	return w, window{r.matrix, headVocabulary, w.n}
+	w := r.w.rowsFrom(first, min(r.w.n-first, headVocabulary))
+	return w, window{r.chunkLogits, headVocabulary, w.n}
 }
 
 // logits computes the logits of a chunk and launches a kernel of head.cu on them.
 func (r *targetRows) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
 	if t, ok := b.products.narrows(linearName, logits, w, r.rows); ok && r.narrows {
-		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.strips(), w, written{alpha: 1}, r.rows))
+		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.strips(), w, epilogue{alpha: 1}, r.rows))
 	} else {
-		b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
+		b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, epilogue{alpha: 1}, r.rows))
 	}
 	form := []arg{address(logits.at), i64(c), i64(r.w.n), f32(l.Cap), f32(l.InvTemp), address(r.targets)}
 	b.launch(kernel, dims{X: r.rows}, append(form, args...)...)
 }
 
-// part is a part of the memory of scratchFor.
-type part struct {
+// scratchPart is a request for a part of the scratch memory, whose address is stored in at.
+type scratchPart struct {
 	at    *ptr
 	bytes int
 }
 
-// divide divides scratch memory into parts; it reports false as scratchFor does.
-func (b *Backend) divide(parts ...part) bool {
+// scratchParts divides scratch memory into parts; it reports false as scratchFor does.
+func (b *Backend) scratchParts(parts ...scratchPart) bool {
 	const alignment = 256 // bytes: the alignment of allocations
 	all := 0
 	for _, p := range parts {

@@ -17,9 +17,9 @@ func weightsOf(w kernels.Matrix) weights {
 	return of
 }
 
-// as converts the options of a product.
-func as(o kernels.LinearOpt) written {
-	w := written{alpha: o.Alpha, accumulate: o.Accumulate}
+// epilogueOf converts the options of a product.
+func epilogueOf(o kernels.LinearOpt) epilogue {
+	w := epilogue{alpha: o.Alpha, accumulate: o.Accumulate}
 	if o.Bias != nil {
 		w.bias = own(o.Bias).at
 	}
@@ -28,26 +28,27 @@ func as(o kernels.LinearOpt) written {
 
 // Linear multiplies rows by a matrix.
 func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	if to, from, of := windowOf(out), windowOf(x), weightsOf(w); !b.narrowed(linearName, to, from, of, as(o), T) {
-		b.note(b.products.linear(b.stream, to, from, of, as(o), T))
+	if to, from, of := windowOf(out), windowOf(x), weightsOf(w); !b.tryNarrowed(linearName, to, from, of, epilogueOf(o), T) {
+		b.note(b.products.linear(b.stream, to, from, of, epilogueOf(o), T))
 	}
 }
 
 // LinearGradX is the gradient with respect to the rows.
 func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	if to, from, of := windowOf(dx), windowOf(dy), weightsOf(w); !b.narrowed(gradXName, to, from, of, as(o), T) {
-		b.note(b.products.gradX(b.stream, to, from, of, as(o), T))
+	if to, from, of := windowOf(dx), windowOf(dy), weightsOf(w); !b.tryNarrowed(gradXName, to, from, of, epilogueOf(o), T) {
+		b.note(b.products.gradX(b.stream, to, from, of, epilogueOf(o), T))
 	}
 }
 
-// narrowed rounds the rows to bf16 before it multiplies, if that is faster; otherwise it does nothing and reports false.
-func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int) bool {
+// tryNarrowed rounds the rows to bf16 and multiplies them, if that is faster than a product that rounds them in each tile. Otherwise it
+// does nothing and reports false.
+func (b *Backend) tryNarrowed(op string, out, x window, w weights, o epilogue, T int) bool {
 	t, ok := b.products.narrows(op, out, w, T)
 	if !ok {
 		return false
 	}
 	if room, ok := b.scratchFor(narrowedBytes(T, x.n)); ok {
-		b.note(b.products.throughStrips(b.stream, op, t, out, x, room, w, o, T))
+		b.note(b.products.narrowAndMultiply(b.stream, op, t, out, x, room, w, o, T))
 	}
 	return true
 }

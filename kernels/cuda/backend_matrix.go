@@ -12,12 +12,12 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// matrix is a row-major matrix of its type.
+// matrix is a row-major matrix on the card.
 type matrix struct {
 	t          kernels.DType
 	rows, cols int
 	memory     *driver.Memory
-	compressed bool
+	compressed bool  // Compress was called, which must be reported, though it changes nothing
 	codes      codes // set for a 4-bit matrix, which has codes instead of elements
 }
 
@@ -49,10 +49,10 @@ func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, er
 	return m, nil
 }
 
-// loadNumbers is the number of elements that are widened at a time.
+// loadNumbers is the number of elements that Load converts at a time, and loadCodes rearranges, which bounds host memory.
 const loadNumbers = 1 << 18
 
-// Load writes rows in the encoding of a file. A matrix of f32 accepts every encoding, others only bf16.
+// Load uploads rows from the encoding of a file. A matrix of f32 accepts every encoding, others only bf16.
 func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 	m := ownMatrix(w)
 	to := m.row(row)
@@ -90,13 +90,13 @@ func (b *Backend) Pack(w kernels.Matrix, row int, src kernels.Buffer) {
 	m, from := ownMatrix(w), own(src)
 	if m.t != kernels.F32 {
 		n := src.Len()
-		b.launch("narrow", fours(n), address(m.row(row)), at(src), i64(n))
+		b.launch("narrow", gridOfFours(n), address(m.row(row)), at(src), i64(n))
 		return
 	}
 	b.note(b.stream.Copy(m.row(row), from.at, from.bytes()))
 }
 
-// Compress leaves a matrix as it is, because reading 16 bits is fast enough on a card.
+// Compress leaves the elements as they are, because reading 16 bits each is fast enough on a card.
 func (b *Backend) Compress(w kernels.Matrix) error {
 	ownMatrix(w).compressed = true
 	return nil
@@ -114,5 +114,5 @@ func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 		return
 	}
 	n := m.rows * m.cols
-	b.launch("widen", fours(n), at(dst), address(m.memory.At), i64(n))
+	b.launch("widen", gridOfFours(n), at(dst), address(m.memory.At), i64(n))
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// heap is the memory of a backend. What the garbage collector finds unreachable is freed by the next allocation, on the goroutine
-// that queues work. So no memory is freed between the look-up of its address and the launch that uses it.
+// heap is the memory of a backend. The cleanup of an unreachable buffer only lists its memory as an orphan; the next allocation frees it,
+// on the goroutine that queues work. So no memory is freed between the look-up of its address and the launch that uses it.
 type heap struct {
-	live map[*driver.Memory]struct{}
+	live map[*driver.Memory]struct{} // all that is not freed, orphans included
 
 	mu      sync.Mutex
 	orphans []*driver.Memory
 }
 
-// take allocates memory. If there is none left, it collects garbage and tries again.
+// take allocates memory. If none is left, it collects garbage, because unreachable buffers may hold some, and tries again.
 func (h *heap) take(b *Backend, bytes int64) (*driver.Memory, error) {
 	if err := h.freeOrphans(b.moves); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ type allocation struct {
 	memory   *driver.Memory // nil if n is 0
 	n        int
 	released bool
-	sent     []int32 // a copy of what the host uploaded to its start, until a kernel overwrites it
+	uploaded []int32 // a copy of what the host uploaded to its start, until a kernel overwrites it
 }
 
 // buffer is a slice of an allocation.
@@ -109,36 +109,36 @@ func (b buffer) Slice(from, to int) kernels.Buffer {
 
 func (b buffer) bytes() int64 { return int64(b.n * b.t.Size()) }
 
-// place is the index of its first element in the allocation.
-func (b buffer) place() int { return int(b.at-b.whole.memory.At) / b.t.Size() }
+// offset is the index of the buffer's first element in its allocation.
+func (b buffer) offset() int { return int(b.at-b.whole.memory.At) / b.t.Size() }
 
-// send keeps a copy of an upload, so that the host need not wait to read back what it knows.
-func (b buffer) send(x []int32) {
-	if len(x) == 0 || b.place() > len(b.whole.sent) {
+// rememberUpload keeps a copy of an upload, so that LogProb need not wait for the card to read targets that the host has uploaded.
+func (b buffer) rememberUpload(x []int32) {
+	if len(x) == 0 || b.offset() > len(b.whole.uploaded) {
 		return
 	}
-	if end := b.place() + len(x); end > len(b.whole.sent) {
-		b.whole.sent = slices.Grow(b.whole.sent, end-len(b.whole.sent))[:end]
+	if end := b.offset() + len(x); end > len(b.whole.uploaded) {
+		b.whole.uploaded = slices.Grow(b.whole.uploaded, end-len(b.whole.uploaded))[:end]
 	}
-	copy(b.whole.sent[b.place():], x)
+	copy(b.whole.uploaded[b.offset():], x)
 }
 
-// sent returns the first n elements, if the host uploaded all of them.
-func (b buffer) sent(n int) ([]int32, bool) {
-	if n == 0 || b.place()+n > len(b.whole.sent) {
+// uploaded returns the first n elements, if the host uploaded all of them.
+func (b buffer) uploaded(n int) ([]int32, bool) {
+	if n == 0 || b.offset()+n > len(b.whole.uploaded) {
 		return nil, n == 0
 	}
-	return b.whole.sent[b.place():][:n], true
+	return b.whole.uploaded[b.offset():][:n], true
 }
 
-// overwritten is a buffer that a kernel will write to; it discards the copy of uploads.
-func overwritten(b kernels.Buffer) buffer {
+// forWriting returns the buffer for an operation that writes to it, and discards the copy of uploads, which will be out of date.
+func forWriting(b kernels.Buffer) buffer {
 	o := own(b)
-	o.whole.sent = nil
+	o.whole.uploaded = nil
 	return o
 }
 
-// own converts a buffer, which must be of this backend.
+// own converts a buffer, which must be one of this backend.
 func own(b kernels.Buffer) buffer {
 	o, ok := b.(buffer)
 	if !ok {
@@ -169,7 +169,7 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	return buffer{whole, t, m.At, n}, nil
 }
 
-// Release waits for queued work and frees the memory.
+// Release waits for queued work, which may use the memory, and frees it.
 func (b *Backend) Release(of kernels.Buffer) {
 	o := own(of)
 	kernels.CheckRelease(o.n == o.whole.n)
@@ -191,7 +191,7 @@ func (b *Backend) Free() (kernels.Room, bool) {
 func (b *Backend) Upload(dst kernels.Buffer, src any) {
 	o := own(dst)
 	if x, ok := src.([]int32); ok {
-		o.send(x)
+		o.rememberUpload(x)
 	}
 	b.note(b.moves.Upload(o.at, bytesOf(src)))
 }
@@ -207,7 +207,7 @@ func (b *Backend) Download(dst any, src kernels.Buffer) error {
 	return b.Sync()
 }
 
-// bytesOf are the bytes of a slice of numbers, whose format is the same on card and host.
+// bytesOf returns the bytes of a slice of numbers without a conversion: card and host have the same byte order.
 func bytesOf(numbers any) []byte {
 	switch x := numbers.(type) {
 	case []float32:
@@ -227,12 +227,12 @@ func raw[E float32 | float64 | int32](x []E) []byte {
 
 // Zero sets a buffer to 0.
 func (b *Backend) Zero(dst kernels.Buffer) {
-	o := overwritten(dst)
+	o := forWriting(dst)
 	b.note(b.stream.Fill(o.at, 0, o.bytes()))
 }
 
 // Copy copies on the card.
 func (b *Backend) Copy(dst, src kernels.Buffer) {
 	from := own(src)
-	b.note(b.stream.Copy(overwritten(dst).at, from.at, from.bytes()))
+	b.note(b.stream.Copy(forWriting(dst).at, from.at, from.bytes()))
 }

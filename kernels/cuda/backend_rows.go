@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The number of rows that a block sums; column_sums.cu and qk_norm_rope.cu have the same constants.
+// The number of rows that a block sums, of columns and of heads; column_sums.cu and qk_norm_rope.cu have the same constants.
 const (
 	rowChunk  = 64
 	headChunk = 16
@@ -26,10 +26,11 @@ func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Bu
 	b.launch(name, dims{X: T}, at(out), address(m.memory.At), at(ids), i64(m.cols))
 }
 
-// EmbedGrad adds rows to the rows of a table with their ids. It first sorts them by id, by a radix sort with 8 bits per pass.
+// EmbedGrad adds each row of dOut to the row of dTable that its id names. It first sorts the rows by id, so that the rows of an id are
+// added in a fixed order, by a radix sort with 8 bits per pass.
 func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	var sorted, before, other ptr
-	if !b.divide(part{&sorted, 4 * T}, part{&other, 4 * T}) {
+	if !b.scratchParts(scratchPart{&sorted, 4 * T}, scratchPart{&other, 4 * T}) {
 		return
 	}
 	for shift := 0; shift == 0 || (V-1)>>shift > 0; shift += 8 {
@@ -46,12 +47,12 @@ func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 
 // RMSNorm normalises rows.
 func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
-	b.launch(readingHalf("rms_norm", x), dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
+	b.launch(variantFor("rms_norm", x), dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradX is the gradient with respect to x.
 func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
-	b.launch(readingHalf("rms_norm_grad_x", x), dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
+	b.launch(variantFor("rms_norm_grad_x", x), dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradW adds the gradient of the weight.
@@ -81,32 +82,32 @@ func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 
 // SwiGLU is the gated activation of the MLP.
 func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
-	b.launch(readingHalf("swiglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
+	b.launch(variantFor("swiglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
 // SwiGLUGrad is the gradient of SwiGLU.
 func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	b.launch(readingHalf("swiglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
+	b.launch(variantFor("swiglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
 // GeGLU is the gated activation with GELU.
 func (b *Backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
-	b.launch(readingHalf("geglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
+	b.launch(variantFor("geglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
 // GeGLUGrad is the gradient of GeGLU.
 func (b *Backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	b.launch(readingHalf("geglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
+	b.launch(variantFor("geglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
 // Scale multiplies numbers.
 func (b *Backend) Scale(out, x kernels.Buffer, by float32, n int) {
-	b.launch("scale", fours(n), at(out), at(x), f32(by), i64(n))
+	b.launch("scale", gridOfFours(n), at(out), at(x), f32(by), i64(n))
 }
 
 // Add adds numbers.
 func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
-	b.launch("add", fours(n), at(out), at(x), at(y), i64(n))
+	b.launch("add", gridOfFours(n), at(out), at(x), at(y), i64(n))
 }
 
 // RopeTable computes cosines and sines.
@@ -118,7 +119,7 @@ func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 // Rope rotates queries and keys.
 func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	turn := i64(map[bool]int{true: 1}[back])
-	b.launch(readingHalf("rope", x), perHead(h.Heads, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.launch(variantFor("rope", x), perHead(h.Heads, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // perHead is a grid with one warp for each head of T rows.
@@ -126,13 +127,13 @@ func perHead(h kernels.Heads, T int) dims { return blocks((h.Q+2*h.KV)*T, thread
 
 // QKNormRope normalises and rotates queries and keys.
 func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
-	b.launch(readingHalf("qk_norm_rope", qkv), perHead(h.Heads, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV),
+	b.launch(variantFor("qk_norm_rope", qkv), perHead(h.Heads, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV),
 		i64(h.Dim), i64(T))
 }
 
 // QKNormRopeGradX is the gradient with respect to qkv.
 func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	b.launch(readingHalf("qk_norm_rope_grad_x", qkv), perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps),
+	b.launch(variantFor("qk_norm_rope_grad_x", qkv), perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps),
 		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 

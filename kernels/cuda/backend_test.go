@@ -40,7 +40,7 @@ func init() {
 	}
 }
 
-// sums adds twice: in its own memory, and through the scratch memory that a backend keeps between two launches.
+// sums queues two additions: one in place, and one that needs scratch memory between its two launches.
 func sums(b *Backend) error {
 	x, err := b.Alloc(kernels.F32, 600)
 	if err != nil {
@@ -81,8 +81,8 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// If the card is lost at any call, the loading of kernels included, the error is the same from then on; closing reports it only if
-// nothing has before.
+// If the card is lost, at any call, including those that load kernels, all later calls return the same error. Close returns it only if no
+// call before has.
 func TestBackendOnALostCard(t *testing.T) {
 	for at := 1; ; at += 23 {
 		out, ok := apart.Emulated(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))

@@ -30,6 +30,6 @@ func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
 
 // Adam is one step of the optimizer.
 func (b *Backend) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
-	b.launch("adam", fours(n), at(p), at(m), at(v), at(g), f32(a.LR), f32(a.Beta1), f32(a.Beta2), f32(a.Eps),
+	b.launch("adam", gridOfFours(n), at(p), at(m), at(v), at(g), f32(a.LR), f32(a.Beta1), f32(a.Beta2), f32(a.Eps),
 		f32(a.LR*a.WeightDecay), f32(a.GradScale), f32(a.Correction1), f32(a.Correction2), i64(n))
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// largeMatrix is the number of weights that an H100 reads in about the time of a launch; other limits were not measured.
+// largeMatrix is the number of weights from which on a product of few rows narrows its rows first. An H100 reads that many weights in about
+// the time of a launch; no other number was measured.
 const largeMatrix = 1 << 22
 
-// The tiles of src/linear_narrowed_few.cu, for up to 128 rows, and that of src/linear_f32_few.cu, for few results.
+// The tiles of src/linear_narrowed_few.cu, for up to 128 rows, and the tile of src/linear_f32_few.cu, for few results.
 var (
 	tile16x16  = tile{"16x16", 16, 16, 64, 128, 6}
 	tile32x16  = tile{"32x16", 32, 16, 64, 128, 6}
@@ -20,16 +21,16 @@ var (
 	tile128x80 = tile{"128x80", 128, 80, 256, 64, 3}
 	fewTiles   = []tile{tile16x16, tile32x16, tile32x32, tile64x40, tile64x96, tile128x80}
 
-	chains = tile{"4x8", 4, 8, 32, 128, 6}
+	tile4x8 = tile{"4x8", 4, 8, 32, 128, 6}
 )
 
 // anyBlocks exceeds the number of blocks of every result.
 const anyBlocks = 1 << 20
 
-// fastest says which of fewTiles to take: the first entry with rows for T rows that needs at most blocks blocks per processor. It was
-// measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows (docs/cuda.md has the times) and is a guess for fewer results.
-// With few results the steps of a block dominate, and small tiles have shorter ones; with many results the memory traffic of all blocks
-// dominates, and large tiles have less of it.
+// fastest says which of fewTiles to take: the first entry for up to `rows` rows whose tile divides the result into at most `blocks` blocks
+// per multiprocessor. It was measured on an H100 with 2,560 to 151,936 columns of results and 1 to 128 rows (docs/cuda.md has the times);
+// for fewer columns it is a guess. With few columns the duration of a block's steps dominates, which is shorter in small tiles; with many
+// columns the memory traffic of all blocks dominates, of which large tiles have less.
 var fastest = []struct {
 	tile
 	rows, blocks int
@@ -44,7 +45,7 @@ var fastest = []struct {
 	{tile128x80, 128, 2},
 }
 
-// narrowsFew is narrows for few rows. Narrowing takes one more launch, which does not pay for a small matrix.
+// narrowsFew is narrows for few rows. A small matrix is not worth the additional launch that narrows the rows.
 func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 	if w.n*w.k < p.large {
 		return tile{}, false
@@ -57,19 +58,19 @@ func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 	return tile{}, false
 }
 
-// chainsShared is the shared memory of chains.
-func (t tile) chainsShared() int { return t.stages * factor(t.rows+t.columns, t.depth, 4, 4) }
+// shared4x8 is the shared memory in bytes of tile4x8.
+func (t tile) shared4x8() int { return t.stages * operandBytes(t.rows+t.columns, t.depth, 4, 4) }
 
-// chained reports whether a product of Linear with weights in f32 has so few results that the tile chains is faster.
-func (p *products) chained(x window, w weights, T int) bool {
-	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%chains.depth == 0 &&
-		chains.blocks(T, w.n) <= 8*p.processors
+// suits4x8 reports whether tile4x8 is faster for a product of Linear: with f32 weights, aligned operands and few results.
+func (p *products) suits4x8(x window, w weights, T int) bool {
+	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%tile4x8.depth == 0 &&
+		tile4x8.blocks(T, w.n) <= 8*p.processors
 }
 
-// linearIn is out = x · wᵀ. If that is faster, it narrows x into room, which has narrowedBytes.
-func (p *products) linearIn(s *driver.Stream, room ptr, out, x window, w weights, T int) error {
+// linearWithRoom is linear without options. If that is faster, it narrows x into room, which has narrowedBytes.
+func (p *products) linearWithRoom(s *driver.Stream, room ptr, out, x window, w weights, T int) error {
 	if t, ok := p.narrows(linearName, out, w, T); ok {
-		return p.throughStrips(s, linearName, t, out, x, room, w, written{alpha: 1}, T)
+		return p.narrowAndMultiply(s, linearName, t, out, x, room, w, epilogue{alpha: 1}, T)
 	}
-	return p.linear(s, out, x, w, written{alpha: 1}, T)
+	return p.linear(s, out, x, w, epilogue{alpha: 1}, T)
 }

@@ -22,20 +22,20 @@ func init() {
 	tasks["few drawn"] = func() error { return onBackend(fewDrawn) }
 }
 
-// Products of few rows and of few results have the bits that they have in the tiles for many, and write nothing beside the window.
+// The tiles for few rows and for few results give the same bits as those for many, and write nothing outside the window.
 func fewLikeOthers(l *lab) error {
 	for i, s := range []struct {
 		tiles   []tile
 		dtype   kernels.DType
 		t, n, k int
 	}{
-		{[]tile{chains}, kernels.F32, 1, 1, 128}, {[]tile{chains}, kernels.F32, 9, 35, 1024}, {[]tile{chains}, kernels.F32, 2, 96, 896},
+		{[]tile{tile4x8}, kernels.F32, 1, 1, 128}, {[]tile{tile4x8}, kernels.F32, 9, 35, 1024}, {[]tile{tile4x8}, kernels.F32, 2, 96, 896},
 		{fewTiles, kernels.BF16Rounding, 1, 8, 8}, {fewTiles, kernels.BF16Rounding, 3, 40, 1408}, {fewTiles, kernels.BF16Rounding, 35, 104, 200},
 		{fewTiles, kernels.BF16Rounding, 130, 168, 1032},
 	} {
 		w, _ := l.matrix(s.dtype, s.n, s.k, true)
 		x, out := l.columns(s.t, s.k, true), l.columns(s.t, s.n, true)
-		o := written{alpha: 0.7, accumulate: i%2 == 0}
+		o := epilogue{alpha: 0.7, accumulate: i%2 == 0}
 		if i%3 == 0 {
 			o.bias = l.put(l.normals(s.n), 4*s.n)
 		}
@@ -47,7 +47,7 @@ func fewLikeOthers(l *lab) error {
 			got := l.again(out)
 			err := error(nil)
 			if s.tiles[0] == fewTiles[0] {
-				err = l.throughStrips(l.s, linearName, t, got, x.window, l.alloc(narrowedBytes(s.t, s.k)), w, o, s.t)
+				err = l.narrowAndMultiply(l.s, linearName, t, got, x.window, l.alloc(narrowedBytes(s.t, s.k)), w, o, s.t)
 			} else {
 				err = l.multiply(l.s, linearName, t, got, x.window, w, o, s.t)
 			}
@@ -55,7 +55,7 @@ func fewLikeOthers(l *lab) error {
 				return err
 			}
 			what := fmt.Sprintf("%v, %d rows, %d × %d, tile %s", s.dtype, s.t, s.n, s.k, t.name)
-			if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+			if err := errors.Join(sameBits(what, l.all(want, out), l.all(got, out)), checkBeside(out, l.all(got, out))); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func fewLikeOthers(l *lab) error {
 	return nil
 }
 
-// Draws do not depend on whether rows are narrowed: in a first and a last round, and for a single row.
+// Draws do not depend on whether rows are narrowed, whether the rows fill one round, part of one or more than one.
 func fewDrawn(b *Backend) error {
 	const n, H, V = drawRows + 12, 128, 264
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -91,7 +91,7 @@ func fewDrawn(b *Backend) error {
 	}
 	for _, rows := range []int{n, drawRows + 3, 70, 9, 1} {
 		got, err := draw(rows, 1)
-		if err = errors.Join(err, same(fmt.Sprintf("%d rows", rows), want[:rows], got)); err != nil {
+		if err = errors.Join(err, sameBits(fmt.Sprintf("%d rows", rows), want[:rows], got)); err != nil {
 			return err
 		}
 	}
@@ -104,10 +104,10 @@ func TestFewDrawn(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// Only the old value of a result is loaded from memory directly; everything else is copied, 16 bytes at a time.
+// Kernels for few rows copy all operands 16 bytes at a time; only the old values of results are loaded from global memory directly.
 func TestFewInPTX(t *testing.T) {
 	looked := 0
-	for file, tiles := range map[string][]tile{"linear_f32_few": {chains}, "linear_narrowed_few": fewTiles} {
+	for file, tiles := range map[string][]tile{"linear_f32_few": {tile4x8}, "linear_narrowed_few": fewTiles} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		require.NoError(t, err)
 		entries := strings.Split(string(text), ".visible .entry ")[1:]
@@ -126,14 +126,14 @@ func TestFewInPTX(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(fewTiles), looked)
-	require.LessOrEqual(t, chains.chainsShared(), 99<<10)
+	require.LessOrEqual(t, tile4x8.shared4x8(), 99<<10)
 	for _, tile := range fewTiles {
 		require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
 	}
 }
 
-// The kernel of a product of few rows. For a model with a hidden size of 2,560 it is the fastest of all that were measured on an H100, or
-// within six percent of it.
+// Which kernel computes a product of few rows. For a model with a hidden size of 2,560 it is the fastest of all that were measured on an
+// H100, or within six percent of it.
 func TestWhichProductsAreFew(t *testing.T) {
 	card := &products{processors: 132, large: largeMatrix}
 	kernelOf := func(dtype kernels.DType, T, n, k int) string {
@@ -141,8 +141,8 @@ func TestWhichProductsAreFew(t *testing.T) {
 		if t, ok := card.narrows(linearName, window{0, n, n}, w, T); ok {
 			return t.narrowed(linearName).String()
 		}
-		if card.chained(window{0, k, k}, w, T) {
-			return chains.kernel(linearName, dtype).String()
+		if card.suits4x8(window{0, k, k}, w, T) {
+			return tile4x8.kernel(linearName, dtype).String()
 		}
 		return card.choose(tilesOf(dtype), T, n).kernel(linearName, dtype).String()
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// window is a window of n columns of f32, in rows that are stride elements apart.
+// window is n columns of a row-major f32 buffer, whose rows are stride elements apart.
 type window struct {
 	at        ptr
 	stride, n int
@@ -23,8 +23,8 @@ type weights struct {
 	codes        codes         // of 4-bit weights
 }
 
-// from are n of its rows, starting at row.
-func (w weights) from(row, n int) weights {
+// rowsFrom returns n rows of the matrix, the first of which is row.
+func (w weights) rowsFrom(row, n int) weights {
 	size := w.dtype.Size()
 	if w.codes.values != 0 {
 		size = 1
@@ -34,20 +34,20 @@ func (w weights) from(row, n int) weights {
 	return w
 }
 
-// written says how to write a product.
-type written struct {
+// epilogue says how a kernel writes a product: alpha times the product, plus the bias, if any, plus the old value if accumulate is set.
+type epilogue struct {
 	alpha      float32
 	accumulate bool
 	bias       ptr // or 0
 }
 
-// tile is a tile shape of a product. All shapes give the same bits; the choice affects only speed.
+// tile is the shape of the part of a product that one block computes. All shapes give the same bits; the choice affects only speed.
 type tile struct {
 	name          string
 	rows, columns int // results of a block
 	threads       int
-	depth         int // depth of a step along the inner size
-	stages        int // of the ring in shared memory
+	depth         int // of a step along the inner size
+	stages        int // of the pipeline that copies operands to shared memory
 }
 
 // The tiles of src/linear_tensor.h, and of src/linear_f32.cu and src/linear_grad_w.cu, large ones first.
@@ -67,11 +67,12 @@ var (
 	}
 )
 
-// gradientChain is the number of rows that a gradient of weights sums in one chain.
+// gradientChain is the number of rows of a chain: a gradient of weights is summed from zero in each chain, and the chains are added in
+// ascending order, so it does not matter which block computes a chain.
 const gradientChain = 512
 
-// factor is the shared memory of a factor. Padding of some numbers per row avoids bank conflicts.
-func factor(rows, numbers, padding, size int) int { return rows * (numbers + padding) * size }
+// operandBytes is the shared memory of a tile of an operand. Padding of some numbers per row avoids bank conflicts.
+func operandBytes(rows, numbers, padding, size int) int { return rows * (numbers + padding) * size }
 
 // tensorShared is the shared memory of a product with bf16 weights.
 func (t tile) tensorShared(transposed bool) int {
@@ -79,7 +80,7 @@ func (t tile) tensorShared(transposed bool) int {
 	if transposed {
 		rows, numbers = numbers, rows
 	}
-	return t.stages * (factor(t.rows, t.depth, 8, 4) + factor(rows, numbers, 8, 2))
+	return t.stages * (operandBytes(t.rows, t.depth, 8, 4) + operandBytes(rows, numbers, 8, 2))
 }
 
 // codesShared is the shared memory of a product with 4-bit weights, whose rows have scales after their codes.
@@ -89,31 +90,31 @@ func (t tile) codesShared(transposed bool) int {
 		rows, numbers = numbers, rows
 	}
 	pitch := (ceil(numbers/2+numbers/codeColumns*4, 16) | 1) * 16
-	return t.stages * (factor(t.rows, t.depth, 8, 4) + rows*pitch)
+	return t.stages * (operandBytes(t.rows, t.depth, 8, 4) + rows*pitch)
 }
 
-// f32Shared is the shared memory of a product of f32; first and second say whether the inner size of a factor runs along columns.
+// f32Shared is the shared memory of a product of f32; first and second say of each operand whether its rows are indexed by the inner size.
 func (t tile) f32Shared(first, second bool) int {
 	bytes := 0
 	for _, alongColumns := range []bool{first, second} {
 		if alongColumns {
-			bytes += factor(t.depth, t.rows, 4, 4)
+			bytes += operandBytes(t.depth, t.rows, 4, 4)
 		} else {
-			bytes += factor(t.rows, t.depth, 4, 4)
+			bytes += operandBytes(t.rows, t.depth, 4, 4)
 		}
 	}
 	return t.stages * bytes
 }
 
-// products are the matrix product kernels on a card.
+// products are the kernels of matrix products, loaded on a card.
 type products struct {
-	processors int // of the card
-	large      int // number of weights above which another launch pays
-	functions  map[product]*driver.Function
-	shared     map[product]int // bytes per block
+	processors int // multiprocessors of the card
+	large      int // largeMatrix, which tests change
+	functions  map[productKernel]*driver.Function
+	shared     map[productKernel]int // bytes per block
 }
 
-// The names of kernels begin with the operation.
+// Operations, with which the names of their kernels begin.
 const (
 	linearName = "linear"
 	gradXName  = "linear_grad_x"
@@ -123,11 +124,11 @@ const (
 	codesName    = "_codes" // suffix of the operation for 4-bit weights
 )
 
-// newProducts looks up the kernels and allows them their shared memory.
+// newProducts looks up the kernels and allows them the shared memory that they need.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
-	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
-	p := &products{card.Processors, largeMatrix, map[product]*driver.Function{}, shared}
-	shared[chains.kernel(linearName, kernels.F32)] = chains.chainsShared()
+	shared := map[productKernel]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
+	p := &products{card.Processors, largeMatrix, map[productKernel]*driver.Function{}, shared}
+	shared[tile4x8.kernel(linearName, kernels.F32)] = tile4x8.shared4x8()
 	for _, t := range fewTiles {
 		shared[t.narrowed(linearName)] = t.narrowedShared()
 	}
@@ -166,8 +167,8 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 // blocks is the number of tiles of a result.
 func (t tile) blocks(rows, columns int) int { return ceil(rows, t.rows) * ceil(columns, t.columns) }
 
-// choose returns the largest tile that the result fills more than half in both directions and that gives every processor of
-// the card a block; the smallest if there is none.
+// choose returns the largest tile of which the result fills more than half in both directions, and which gives every multiprocessor of the
+// card a block. If there is none, it returns the smallest tile.
 func (p *products) choose(tiles []tile, rows, columns int) tile {
 	for _, t := range tiles[:len(tiles)-1] {
 		if rows > t.rows/2 && columns > t.columns/2 && t.blocks(rows, columns) >= p.processors {
@@ -177,26 +178,26 @@ func (p *products) choose(tiles []tile, rows, columns int) tile {
 	return tiles[len(tiles)-1]
 }
 
-// product is the key of a kernel: an operation with a type of weights and a tile.
-type product struct {
+// productKernel identifies a kernel: an operation with a type of weights and a tile.
+type productKernel struct {
 	op    string
 	dtype kernels.DType
 	tile  string // "": the kernel has no tile
 	codes bool   // weights have 4 bits
 }
 
-func (t tile) kernel(op string, dtype kernels.DType) product {
-	return product{op: op, dtype: dtype, tile: t.name}
+func (t tile) kernel(op string, dtype kernels.DType) productKernel {
+	return productKernel{op: op, dtype: dtype, tile: t.name}
 }
 
 // ofCodes is the same kernel for 4-bit weights.
-func (p product) ofCodes() product {
+func (p productKernel) ofCodes() productKernel {
 	p.codes = true
 	return p
 }
 
 // String is the name of the kernel.
-func (p product) String() string {
+func (p productKernel) String() string {
 	if p.codes {
 		p.op += codesName
 	}
@@ -222,21 +223,21 @@ func tilesOf(t kernels.DType) []tile {
 }
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
-func (p *products) linear(s *driver.Stream, out, x window, w weights, o written, T int) error {
+func (p *products) linear(s *driver.Stream, out, x window, w weights, o epilogue, T int) error {
 	t := p.choose(tilesOf(w.dtype), T, w.n)
-	if p.chained(x, w, T) {
-		t = chains
+	if p.suits4x8(x, w, T) {
+		t = tile4x8
 	}
 	return p.multiply(s, linearName, t, out, x, w, o, T)
 }
 
 // gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
-func (p *products) gradX(s *driver.Stream, dx, dy window, w weights, o written, T int) error {
+func (p *products) gradX(s *driver.Stream, dx, dy window, w weights, o epilogue, T int) error {
 	return p.multiply(s, gradXName, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
 }
 
 // multiply computes linear or gradX in the given tile.
-func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, w weights, o written, T int) error {
+func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, w weights, o epilogue, T int) error {
 	if T == 0 {
 		return nil
 	}
@@ -256,7 +257,7 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	}
 	kernel := t.kernel(op, w.dtype)
 	shared := p.shared[kernel]
-	if w.dtype == kernels.F32 && t != chains {
+	if w.dtype == kernels.F32 && t != tile4x8 {
 		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.depth))) // fewer stages leave room for more blocks
 	}
 	return s.Launch(p.functions[kernel], grid, block, shared,
@@ -264,14 +265,14 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
-// scratch is memory for partial sums in f32, which are added later.
+// scratch is memory for the f32 sums of chains, which a second kernel adds.
 type scratch struct {
 	at      ptr
 	numbers int
 }
 
-// sumsOfGradW is the scratch memory that a gradient can use. Normally a block adds the chains of its tile and needs none. If the
-// result has fewer tiles than the card has processors, each chain of rows has blocks of its own (split-K).
+// sumsOfGradW is the size of the scratch memory that a gradient of weights can use. Normally a block adds the chains of its tile itself,
+// and needs none. If the result has fewer tiles than the card has multiprocessors, each chain has blocks of its own (split-K).
 func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 	chains := ceil(T, gradientChain)
 	if chains <= 1 || p.choose(gradWTiles, n, k).blocks(n, k) >= p.processors {
@@ -282,11 +283,11 @@ func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 
 // gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], with the scratch memory of sumsOfGradW.
 func (p *products) gradW(s *driver.Stream, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
-	return p.gradWBy(s, p.choose(gradWTiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
+	return p.gradWInTile(s, p.choose(gradWTiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
 }
 
-// gradWBy is gradW in the given tile, with scratch memory if there is enough.
-func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
+// gradWInTile is gradW in the given tile. It uses split-K if the scratch memory is large enough.
+func (p *products) gradWInTile(s *driver.Stream, t tile, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
 	if T == 0 {
 		return nil
 	}
@@ -301,8 +302,8 @@ func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha
 	if err != nil || sums.at == 0 {
 		return err
 	}
-	err = s.Launch(p.functions[product{op: gradWAddName}], dims{X: ceil(n, 256)}, dims{X: 256}, 0, address(dw), address(sums.at), f32(alpha),
-		i64(chains), i64(n))
+	err = s.Launch(p.functions[productKernel{op: gradWAddName}], dims{X: ceil(n, 256)}, dims{X: 256}, 0, address(dw), address(sums.at),
+		f32(alpha), i64(chains), i64(n))
 	if err != nil {
 		return fmt.Errorf("adding the sums of a gradient: %w", err)
 	}

@@ -15,7 +15,7 @@ func init() {
 	tasks["codes"] = func() error { return inLab(codesLikeNumbers) }
 }
 
-// 4-bit weights, in every tile: the bits of the same weights in bf16, and nothing written beside the window.
+// Products with 4-bit weights, in every tile, give the same bits as with these weights in bf16, and write nothing outside the window.
 func codesLikeNumbers(l *lab) error {
 	for i, s := range []struct{ t, n, k, block int }{
 		{1, 7, 16, 16}, {17, 100, 80, 64}, {131, 150, 96, 32}, {16, 33, 416, 64}, {3, 70, 256, 128}, {33, 130, 64, 64},
@@ -28,7 +28,7 @@ func codesLikeNumbers(l *lab) error {
 				if op == gradXName {
 					outer, inner = inner, outer
 				}
-				o := written{alpha: 0.7, accumulate: (i+j)%2 == 0}
+				o := epilogue{alpha: 0.7, accumulate: (i+j)%2 == 0}
 				x, out := l.columns(s.t, inner, i%2 == 0), l.columns(s.t, outer, true)
 				for _, t := range tensorTiles {
 					want, got := l.again(out), l.again(out)
@@ -37,7 +37,7 @@ func codesLikeNumbers(l *lab) error {
 						return err
 					}
 					what := fmt.Sprintf("%s, %v, %d rows, %d × %d in blocks of %d, tile %s", op, dtype, s.t, s.n, s.k, s.block, t.name)
-					if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+					if err := errors.Join(sameBits(what, l.all(want, out), l.all(got, out)), checkBeside(out, l.all(got, out))); err != nil {
 						return err
 					}
 				}

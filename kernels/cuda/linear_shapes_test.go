@@ -27,11 +27,11 @@ func init() {
 
 var weightTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F32}
 
-// within is the tolerance of a sum of `terms` random terms in chains of float32: each rounding grows with the sum, whose root mean square
-// is the unit, and so does their number.
-func within(terms int) float64 { return 5e-6 * math.Sqrt(max(1, float64(terms)/512)) }
+// tolerance is the largest error allowed of a sum of `terms` random terms in float32, in units of the root mean square of such sums. It
+// grows with the number of terms, as there are more roundings.
+func tolerance(terms int) float64 { return 5e-6 * math.Sqrt(max(1, float64(terms)/512)) }
 
-// Products of many shapes, in every tile: the oracle's numbers, the same bits, and nothing written beside the window.
+// Products of many shapes agree with the oracle, have the same bits in every tile, and write nothing outside the window.
 func everyShape(l *lab) error {
 	worst := map[string]float64{}
 	for i, s := range []struct{ t, n, k int }{
@@ -42,9 +42,9 @@ func everyShape(l *lab) error {
 			for _, op := range []string{linearName, gradXName} {
 				l.processors = 1 + l.rng.IntN(8)
 				// The six products of a shape cover aligned and unaligned operands, and all ways to write.
-				o, aligned := written{alpha: 1}, (i+j)%2 == 0
+				o, aligned := epilogue{alpha: 1}, (i+j)%2 == 0
 				if (i+j)%3 == 0 {
-					o = written{alpha: -0.5, accumulate: true}
+					o = epilogue{alpha: -0.5, accumulate: true}
 				}
 				e, err := l.product(op, dtype, s.t, s.n, s.k, o, aligned)
 				if err != nil {
@@ -62,8 +62,9 @@ func everyShape(l *lab) error {
 	return nil
 }
 
-// product computes one product in every tile, and once more in the one that is chosen; it returns the largest distance from the oracle's.
-func (l *lab) product(op string, dtype kernels.DType, T, n, k int, o written, aligned bool) (worst float64, err error) {
+// product computes one product in every tile, and again in the one that the backend chooses. It returns the largest difference from the
+// oracle.
+func (l *lab) product(op string, dtype kernels.DType, T, n, k int, o epilogue, aligned bool) (worst float64, err error) {
 	w, m := l.matrix(dtype, n, k, aligned)
 	outer, inner := n, k
 	if op == gradXName {
@@ -100,18 +101,18 @@ func (l *lab) product(op string, dtype kernels.DType, T, n, k int, o written, al
 		if i == 0 {
 			first = got
 		}
-		if worst = max(worst, off(want, got)); !(worst <= within(x.n)) {
-			return worst, fmt.Errorf("tile %s: off by %v, expected %v at most", t.name, worst, within(x.n))
+		if worst = max(worst, largestError(want, got)); !(worst <= tolerance(x.n)) {
+			return worst, fmt.Errorf("tile %s: off by %v, expected %v at most", t.name, worst, tolerance(x.n))
 		}
-		if err := errors.Join(same("tile "+t.name, first, got), beside(out, got)); err != nil {
+		if err := errors.Join(sameBits("tile "+t.name, first, got), checkBeside(out, got)); err != nil {
 			return worst, err
 		}
 	}
 	return worst, l.free()
 }
 
-// beside reports whether something was written beside a window.
-func beside(c columns, got []float32) error {
+// checkBeside returns an error if a number outside the window was overwritten.
+func checkBeside(c columns, got []float32) error {
 	for i, x := range got {
 		if column := (i - c.cols.From + c.stride) % c.stride; column < c.n && i >= c.cols.From && i < len(got)-4 {
 			continue
@@ -123,7 +124,7 @@ func beside(c columns, got []float32) error {
 	return nil
 }
 
-// A row of a batch has the bits that it has alone, whatever its tile and its place there.
+// The results of a row are the same in a batch and alone, whatever the tile and the position of the row in it.
 func rowsAlone(l *lab) error {
 	for range 200 {
 		op, dtype := []string{linearName, gradXName}[l.rng.IntN(2)], weightTypes[l.rng.IntN(3)]
@@ -136,24 +137,24 @@ func rowsAlone(l *lab) error {
 		x, out := l.columns(T, inner, l.rng.IntN(2) == 0), l.columns(T, outer, true)
 		tiles, row := tilesOf(dtype), l.rng.IntN(T)
 		batch, alone := tiles[l.rng.IntN(len(tiles))], tiles[l.rng.IntN(len(tiles))]
-		if err := l.multiply(l.s, op, batch, out.window, x.window, w, written{alpha: 1}, T); err != nil {
+		if err := l.multiply(l.s, op, batch, out.window, x.window, w, epilogue{alpha: 1}, T); err != nil {
 			return err
 		}
 		together := l.get(out.at+ptr(4*row*out.stride), outer)
 		one, y := x.window, window{l.alloc(4 * outer), outer, outer}
 		one.at += ptr(4 * row * one.stride)
-		if err := l.multiply(l.s, op, alone, y, one, w, written{alpha: 1}, 1); err != nil {
+		if err := l.multiply(l.s, op, alone, y, one, w, epilogue{alpha: 1}, 1); err != nil {
 			return err
 		}
 		what := fmt.Sprintf("%s, %v, row %d of %d in %s and alone in %s, %d × %d", op, dtype, row, T, batch.name, alone.name, n, k)
-		if err := errors.Join(same(what, together, l.get(y.at, outer)), l.free()); err != nil {
+		if err := errors.Join(sameBits(what, together, l.get(y.at, outer)), l.free()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Gradients of weights: the oracle's numbers, and the same bits in every tile, by one block and by many.
+// Gradients of weights agree with the oracle, and have the same bits in every tile, with and without split-K.
 func weightGradients(l *lab) error {
 	worst := 0.0
 	for i, s := range []struct{ t, n, k int }{{1, 1, 1}, {3, 7, 33}, {100, 33, 70}, {511, 40, 9}, {512, 8, 65}, {513, 65, 8}, {1300, 5, 67}} {
@@ -178,14 +179,14 @@ func weightGradients(l *lab) error {
 				if numbers > 0 {
 					sums = scratch{l.alloc(4 * numbers), numbers}
 				}
-				if err := l.gradWBy(l.s, t, at, dy.window, x.window, -0.5, sums, s.t); err != nil {
+				if err := l.gradWInTile(l.s, t, at, dy.window, x.window, -0.5, sums, s.t); err != nil {
 					return err
 				}
 				got := l.get(at, len(before))
-				if worst = max(worst, off(want, got)); !(worst <= within(0)) {
-					return fmt.Errorf("%d rows, %d × %d, tile %s: off by %v, expected %v at most", s.t, s.n, s.k, t.name, worst, within(0))
+				if worst = max(worst, largestError(want, got)); !(worst <= tolerance(0)) {
+					return fmt.Errorf("%d rows, %d × %d, tile %s: off by %v, expected %v at most", s.t, s.n, s.k, t.name, worst, tolerance(0))
 				}
-				if err := same(fmt.Sprintf("%d rows, %d × %d, tile %s", s.t, s.n, s.k, t.name), first, got); err != nil {
+				if err := sameBits(fmt.Sprintf("%d rows, %d × %d, tile %s", s.t, s.n, s.k, t.name), first, got); err != nil {
 					return err
 				}
 			}
@@ -211,7 +212,7 @@ func identity(l *lab) error {
 	for _, op := range []string{linearName, gradXName} {
 		for _, w.dtype = range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 			out := l.columns(16, n, true)
-			if err := l.multiply(l.s, op, tensorTiles[2], out.window, x.window, w, written{alpha: 1}, 16); err != nil {
+			if err := l.multiply(l.s, op, tensorTiles[2], out.window, x.window, w, epilogue{alpha: 1}, 16); err != nil {
 				return err
 			}
 			got := l.all(out.window, out)
@@ -241,7 +242,7 @@ func unit(n int) []uint16 {
 	return w
 }
 
-// figure is a line that a task prints for people.
+// figure is a line that a task prints for the log of the test.
 var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 
 func TestProducts(t *testing.T) {
@@ -257,7 +258,7 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// Tiles are large unless that leaves a multiprocessor without work.
+// Large tiles are chosen unless they leave a multiprocessor without work.
 func TestTheChoiceOfTiles(t *testing.T) {
 	card := &products{processors: 132}
 	for _, c := range []struct {
@@ -277,7 +278,7 @@ func TestTheChoiceOfTiles(t *testing.T) {
 	require.Equal(t, 32*16*2560, card.sumsOfGradW(16, 2560, 16384))
 }
 
-// Properties of the PTX: all factors are copied 16 bytes at a time, or 4 if they are not aligned; fragments are not loaded more often
+// Properties of the PTX: all operands are copied 16 bytes at a time, or 4 if they are not aligned; fragments are not loaded more often
 // than necessary; nothing is in local memory.
 func TestProductsInPTX(t *testing.T) {
 	entries := map[string]string{}
@@ -333,12 +334,13 @@ func TestProductsInPTX(t *testing.T) {
 	}
 }
 
-// writtenF32 is the number of instructions that write results in f32, for each way: adding to old values in vectors or one by one, or not
-// at all.
+// writtenF32 has the numbers of instructions with which kernels of f32 write results, summed over all ways to do so: with or without adding
+// the old values, in vectors or one by one.
 var writtenF32 = map[string]struct{ fma, loads int }{"linear_f32_64x64": {31, 62}, "linear_f32_32x32": {18, 30},
 	"linear_grad_x_f32_64x64": {47, 80}, "linear_grad_x_f32_32x32": {29, 40}}
 
-// requireCopies: only the old value of a result and its bias are loaded from global memory directly: at most that many numbers.
+// requireCopies checks that operands are copied to shared memory asynchronously. Only old values of results and the bias may be loaded from
+// global memory directly, at most the given number.
 func requireCopies(t *testing.T, body string, most int, name string) {
 	t.Helper()
 	require.GreaterOrEqual(t, len(regexp.MustCompile(`cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16, `).FindAllString(body, -1)), 4, name)

@@ -16,11 +16,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// productFiles are the files of the products in linear.go.
+// productFiles are the PTX files with the kernels of newProducts.
 var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName,
 	narrowedLinearName, "narrow", "linear_f32_few", "linear_narrowed_few"}
 
-// lab is a card with the products loaded, and an oracle.
+// lab is an open card with the kernels of products, and the reference backend as an oracle.
 type lab struct {
 	*products
 	d      *driver.Device
@@ -31,7 +31,7 @@ type lab struct {
 	memory []*driver.Memory
 }
 
-// inLab opens the first card, and closes it with nothing allocated.
+// inLab calls use with the first card. Closing the card fails if anything is still allocated on it.
 func inLab(use func(*lab) error) error {
 	d, err := driver.Open(0, driver.Options{})
 	if err != nil {
@@ -120,14 +120,14 @@ func (l *lab) get(at ptr, n int) []float32 {
 	return x
 }
 
-// columns are T rows of a window of n columns in a wider buffer, on the card and in the oracle.
+// columns is a window in a wider buffer, with the same numbers on the card and in the oracle.
 type columns struct {
 	window
 	data []float32
 	cols kernels.Cols
 }
 
-// columns puts numbers into a window; if aligned, it and all its rows start at multiples of 16 bytes.
+// columns makes a window of T rows and n columns with random numbers. If aligned, all its rows start at multiples of 16 bytes.
 func (l *lab) columns(T, n int, aligned bool) columns {
 	from, stride := 4, (n+4+3)/4*4
 	if !aligned {
@@ -140,14 +140,14 @@ func (l *lab) columns(T, n int, aligned bool) columns {
 	return c
 }
 
-// again is a window with the same numbers in other memory of the card.
+// again copies a window, as it was made, to new memory of the card.
 func (l *lab) again(c columns) window {
 	w := c.window
 	w.at = l.put(c.data, 4*len(c.data)) + ptr(4*c.cols.From)
 	return w
 }
 
-// all is the whole content of a window's buffer, also beside the window.
+// all reads the whole buffer that has a window, including the numbers outside the window.
 func (l *lab) all(w window, c columns) []float32 { return l.get(w.at-ptr(4*c.cols.From), len(c.data)) }
 
 // expected is the oracle's result.
@@ -157,8 +157,8 @@ func (l *lab) expected(c columns) []float32 {
 	return x
 }
 
-// matrix puts random weights on the card and into the oracle: aligned, in rows at multiples of 16 bytes with uninitialised gaps between
-// them, else in rows without a gap.
+// matrix puts random weights on the card and into the oracle. If aligned, rows on the card start at multiples of 16 bytes, with
+// uninitialised gaps between them; else they are contiguous.
 func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.Matrix) {
 	m := must(l.oracle.NewMatrix(t, n, k))
 	w, size, encoding := weights{dtype: t, n: n, k: k}, 2, kernels.EncodedBF16
@@ -184,8 +184,8 @@ func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.
 	return w, m
 }
 
-// off is the largest error, relative to the root mean square of want, or to 1.
-func off(want, got []float32) (worst float64) {
+// largestError is the largest error relative to the root mean square of want, or to 1 if that is larger.
+func largestError(want, got []float32) (worst float64) {
 	var squares float64
 	for i := range want {
 		squares += float64(want[i]) * float64(want[i])
@@ -197,8 +197,8 @@ func off(want, got []float32) (worst float64) {
 	return worst / max(1, math.Sqrt(squares/float64(len(want))))
 }
 
-// same names the first difference in bits between two results.
-func same(what string, a, b []float32) error {
+// sameBits returns an error about the first number that differs between two results.
+func sameBits(what string, a, b []float32) error {
 	i := 0
 	if slices.EqualFunc(a, b, func(x, y float32) bool { i++; return math.Float32bits(x) == math.Float32bits(y) }) {
 		return nil

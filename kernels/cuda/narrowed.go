@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// The names of the products of src/linear_narrowed.h, and of the kernel that narrows rows.
+// Names of the products of src/linear_narrowed.h, and of the kernel that narrows rows, that is, rounds them to bf16.
 const (
 	narrowedLinearName = linearName + "_narrowed"
 	narrowedGradXName  = gradXName + "_narrowed"
@@ -21,7 +21,7 @@ const (
 	strip        = 64
 	stripRows    = 128  // the maximum height of a tile
 	narrowBlock  = 32   // rows of a strip that a block narrows
-	narrowedRows = 4096 // rows at a time, which bounds their memory
+	narrowedRows = 4096 // rows that are narrowed at a time, which bounds their memory
 )
 
 // narrowedTiles are the tiles of src/linear_narrowed.h; a multiprocessor runs two at a time.
@@ -31,24 +31,25 @@ var narrowedTiles = []tile{
 }
 
 // narrowed is the kernel of an operation on narrowed rows in this tile.
-func (t tile) narrowed(op string) product {
+func (t tile) narrowed(op string) productKernel {
 	if op == gradXName {
 		return t.kernel(narrowedGradXName, kernels.BF16Rounding)
 	}
 	return t.kernel(narrowedLinearName, kernels.BF16Rounding)
 }
 
-// narrowedShared is the shared memory of narrowed. It needs no padding, because the layout is swizzled.
+// narrowedShared is the shared memory of a narrowed kernel. It needs no padding, because swizzling avoids bank conflicts.
 func (t tile) narrowedShared() int { return 2 * t.stages * (t.rows + t.columns) * t.depth }
 
-// narrowedBytes is the memory for the rows, of inner elements, that are narrowed at a time.
+// narrowedBytes is the memory for narrowed rows of inner elements: T of them, or as many as are narrowed at a time.
 func narrowedBytes(T, inner int) int {
 	return 2 * ceil(min(T, narrowedRows), stripRows) * stripRows * ceil(inner, strip) * strip
 }
 
-// narrows reports whether a product is faster if its rows are first narrowed to bf16, and in which tile. It is if all is aligned to what a
-// thread copies and writes, and there are either few rows or enough to fill tiles and processors. Of the two tiles for many rows, the one
-// whose rounds take less in all was faster on an H100, by up to a quarter, and at a tie the square one; docs/cuda.md has the times.
+// narrows reports whether a product is faster if its rows are first narrowed to bf16, and in which tile. That needs operands aligned to
+// what a thread copies and writes, and either few rows, or enough to fill tiles and multiprocessors. Of the two tiles for many rows it
+// takes the one whose rounds of concurrent blocks take less time in total, and the square one at a tie. On an H100 that was faster by up to
+// a quarter; docs/cuda.md has the times.
 func (p *products) narrows(op string, out window, w weights, T int) (best tile, ok bool) {
 	outer := w.n
 	if op == gradXName {
@@ -77,13 +78,13 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 	return best, ok
 }
 
-// strips are narrowed rows, padded with zero rows.
+// strips are narrowed rows in memory: as many as tiles read, which includes rows of zeros after the last.
 type strips struct {
 	at   ptr
 	rows int
 }
 
-// stripsIn lays out strips of T rows in room, padded for this tile.
+// stripsIn lays out strips for T rows in room, padded to a multiple of the height of the tile.
 func (t tile) stripsIn(room ptr, T int) strips {
 	tileRows := max(t.rows, narrowBlock)
 	return strips{room, ceil(T, tileRows) * tileRows}
@@ -91,7 +92,7 @@ func (t tile) stripsIn(room ptr, T int) strips {
 
 // narrow rounds rows to bf16 and writes them in strips.
 func (p *products) narrow(s *driver.Stream, to strips, x window, T int) error {
-	err := s.Launch(p.functions[product{op: stripsName}], dims{X: to.rows / narrowBlock, Y: ceil(x.n, strip)},
+	err := s.Launch(p.functions[productKernel{op: stripsName}], dims{X: to.rows / narrowBlock, Y: ceil(x.n, strip)},
 		dims{X: 256}, 0, address(to.at), i64(to.rows), address(x.at), i64(x.stride), i64(T), i64(x.n))
 	if err != nil {
 		return fmt.Errorf("narrowing rows: %w", err)
@@ -100,7 +101,7 @@ func (p *products) narrow(s *driver.Stream, to strips, x window, T int) error {
 }
 
 // multiplyNarrowed is multiply for narrowed rows.
-func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, x strips, w weights, o written, T int) error {
+func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, x strips, w weights, o epilogue, T int) error {
 	outer, inner, accumulate := w.n, w.k, 0
 	if op == gradXName {
 		outer, inner = inner, outer
@@ -113,8 +114,8 @@ func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out win
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
-// throughStrips narrows rows into room and multiplies them, as many at a time as narrowedBytes allows.
-func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x window, room ptr, w weights, o written, T int) error {
+// narrowAndMultiply narrows rows into room and multiplies them, as many at a time as narrowedBytes allows.
+func (p *products) narrowAndMultiply(s *driver.Stream, op string, t tile, out, x window, room ptr, w weights, o epilogue, T int) error {
 	if T == 0 {
 		return nil
 	}

@@ -48,7 +48,8 @@ func randomMatrix(b *Backend, rng *rand.Rand, rows, cols int) kernels.Matrix {
 	return w
 }
 
-// Rows narrowed beforehand, in every tile, give the bits that they give otherwise, and nothing is written beside the window.
+// Products of narrowed rows, in every tile, have the same bits as products that round the rows in each tile, and write nothing outside the
+// window.
 func narrowedLikeOthers(l *lab) error {
 	for i, s := range []struct{ t, n, k int }{{1, 8, 8}, {3, 24, 200}, {130, 168, 104}, {257, 328, 64}, {128, 320, 136}, {140, 64, 330}} {
 		for _, op := range []string{linearName, gradXName} {
@@ -58,7 +59,7 @@ func narrowedLikeOthers(l *lab) error {
 			}
 			w, _ := l.matrix(kernels.BF16Rounding, n, k, true)
 			x, out := l.columns(s.t, inner, i%2 == 0), l.columns(s.t, outer, true)
-			o := written{alpha: 0.7, accumulate: i%2 == 0}
+			o := epilogue{alpha: 0.7, accumulate: i%2 == 0}
 			if i%3 == 0 {
 				o.bias = l.put(l.normals(outer), 4*outer)
 			}
@@ -68,11 +69,11 @@ func narrowedLikeOthers(l *lab) error {
 			}
 			for _, t := range narrowedTiles {
 				got, room := l.again(out), l.alloc(narrowedBytes(s.t, inner))
-				if err := l.throughStrips(l.s, op, t, got, x.window, room, w, o, s.t); err != nil {
+				if err := l.narrowAndMultiply(l.s, op, t, got, x.window, room, w, o, s.t); err != nil {
 					return err
 				}
 				what := fmt.Sprintf("%s, %d rows, %d × %d, tile %s", op, s.t, n, k, t.name)
-				if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+				if err := errors.Join(sameBits(what, l.all(want, out), l.all(got, out)), checkBeside(out, l.all(got, out))); err != nil {
 					return err
 				}
 			}
@@ -84,7 +85,7 @@ func narrowedLikeOthers(l *lab) error {
 	return nil
 }
 
-// A backend gives the same bits with narrowed rows and without: on a small card, and on one that no product fills.
+// A backend gives the same bits whether it narrows rows, as on a card of one multiprocessor, or not, as on a card that no product fills.
 func narrowingBackend(b *Backend) error {
 	const T, H, V = 70, 72, headVocabulary + 40 // a whole chunk of a vocabulary, and one that is too small for a tile
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -118,7 +119,7 @@ func narrowingBackend(b *Backend) error {
 		}
 	}
 	for i := range all[0] {
-		if err := same(fmt.Sprintf("result %d", i), all[0][i], all[1][i]); err != nil {
+		if err := sameBits(fmt.Sprintf("result %d", i), all[0][i], all[1][i]); err != nil {
 			return err
 		}
 	}
@@ -211,7 +212,7 @@ func TestNarrowedInPTX(t *testing.T) {
 	require.Equal(t, 2*len(narrowedTiles), looked, "forward, and gradients")
 }
 
-// A batch of any number of rows, up to the planned one, has memory for its narrowed rows.
+// The memory planned for a number of rows is enough for the narrowed rows of any smaller batch.
 func TestThePlanHasAllNarrowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 100 {
@@ -231,7 +232,7 @@ func TestThePlanHasAllNarrowedRows(t *testing.T) {
 	}
 }
 
-// Many scored rows may not be narrowed while few are: the plan has memory for the few.
+// LogProb may narrow few rows but not many: the plan has memory for the few.
 func TestThePlanOfNarrowedRows(t *testing.T) {
 	b := &Backend{products: &products{processors: 132, large: largeMatrix}}
 	w := kernels.Work{Rows: 200, Hidden: 2560, Vocab: 151936}

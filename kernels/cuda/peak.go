@@ -38,7 +38,7 @@ func (b *Backend) Peak() kernels.Peak {
 	}
 }
 
-// bandwidth is the number of bytes read per second, from memory larger than any cache, so that caches do not raise it.
+// bandwidth measures the bytes read per second, from more memory than any cache holds, so that caches do not raise it.
 func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
 	room, _ := b.Free()
 	round := 16 * peakLoads * grid * threads
@@ -67,7 +67,8 @@ const (
 	peakTries    = 5
 )
 
-// rate is the amount of work per second, by launches of up to most rounds; launch returns its amount of work.
+// rate measures the amount of work per second. It raises the number of rounds per launch, up to most, until launches take long enough;
+// launch returns the amount of work that it has queued.
 func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
 	timed := func(rounds int) (amount float64, took time.Duration) {
 		launch(rounds)

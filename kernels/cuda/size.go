@@ -4,13 +4,13 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// A driver allocates memory in pages: large allocations start at a page of their own.
+// The driver allocates memory in pages, and allocations of `large` bytes or more start at a page of their own.
 const (
 	page  = 2 << 20
 	large = 1 << 20
 )
 
-// allocated is the memory that a driver uses for an allocation.
+// allocated is the memory that the driver uses for an allocation.
 func allocated(bytes int) int {
 	if bytes < large {
 		return ceil(bytes, 512) * 512
@@ -42,8 +42,8 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	)
 	if w.Gradients {
 		most = max(most, 4*ceil(T, gradientChain)*b.gradientTiles(), // LinearGradW
-			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1), // AttentionGrad, in f32
-			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim),     // QKNormRopeGradW
+			4*T*(cacheRow(w.Heads)+2*w.Q*paddedHead(w.Heads)+w.Q+1), // AttentionGrad, in f32
+			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim),           // QKNormRopeGradW
 			b.narrowedRows(gradXName, w))
 	}
 	if w.Whole {
@@ -52,24 +52,24 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	return allocated(most + 16*256) // parts are aligned to 256 bytes
 }
 
-// gradientTiles bounds the number of elements of a gradient whose chains need scratch memory, as it has fewer tiles than the card
-// has processors.
+// gradientTiles bounds the number of elements of a gradient of weights that uses split-K: it has fewer tiles than the card has
+// multiprocessors.
 func (b *Backend) gradientTiles() int {
 	return b.device.Card().Processors * gradWTiles[len(gradWTiles)-1].rows * gradWTiles[len(gradWTiles)-1].columns
 }
 
 // decodingParts is the scratch memory of PagedAttention with few rows: a partial result for each part of the positions.
 func (b *Backend) decodingParts(w kernels.Work) int {
-	tileRows := fitting(attentionTiles[kernels.BF16].few, w.Dim).rows
+	tileRows := tileForHead(attentionTiles[kernels.BF16].few, w.Dim).rows
 	for _, tiles := range attentionTiles {
-		tileRows = max(tileRows, fitting(tiles.few, w.Dim).rows)
+		tileRows = max(tileRows, tileForHead(tiles.few, w.Dim).rows)
 	}
 	rows := ceil(tileRows*w.Sequences, w.Q/w.KV)
 	return 4 * rows * w.Q * ceil(w.Longest+cacheBlock, attentionPart) * (4 + w.Dim)
 }
 
-// narrowedRows is the scratch memory of Linear or its gradient for rows in bf16: the maximum over the matrices of a layer, for all rows
-// and for the few of a decoding step.
+// narrowedRows is the scratch memory of Linear or its gradient for narrowed rows: the maximum over the matrices of a layer, and over
+// steps with all rows and with few, because fewer rows may be narrowed where more are not.
 func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	for _, m := range [][2]int{{w.Width(), w.Hidden}, {w.Hidden, w.OutWidth()}, {2 * w.Intermediate, w.Hidden}, {w.Hidden, w.Intermediate}} {
 		outer, inner := m[0], m[1]
@@ -85,8 +85,8 @@ func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedHead is the scratch memory of LogProb for the rows of a round in bf16 and for the weights made from their logits: the maximum
-// for all rows and for few.
+// narrowedHead is the scratch memory of LogProb for the narrowed rows of a round, and for the narrowed weights made from their logits: the
+// maximum over rounds with all rows and with few.
 func (b *Backend) narrowedHead(w kernels.Work) (most int) {
 	n := min(w.Vocab, headVocabulary)
 	for _, T := range []int{min(w.Rows, headRows), min(w.Rows, stripRows)} {
@@ -97,7 +97,7 @@ func (b *Backend) narrowedHead(w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedDraw is the scratch memory of Draw for its rows in bf16.
+// narrowedDraw is the scratch memory of Draw for its narrowed rows.
 func (b *Backend) narrowedDraw(w kernels.Work) int {
 	rows := min(w.Rows, drawRows)
 	if !b.narrows(linearName, rows, w.Vocab, w.Hidden, w.Vocab) {

@@ -20,8 +20,8 @@ import (
 //go:embed attack.py
 var attackSource string
 
-// resourceAttacks each exceed one limit. The last one always gets its cell killed; a new cell is made only when a
-// program needs it.
+// resourceAttacks exceed one limit each. The pool kills the cell of the last one; it makes a new cell only when a program
+// needs it.
 var resourceAttacks = []struct {
 	name, code string
 	limits     Limits
@@ -44,8 +44,8 @@ func (p *Pool) expectWork(ctx context.Context) error {
 	return nil
 }
 
-// attack attacks a cell in every way and makes one Claim of each attempt. It must not be used on
-// RungUnsafe, where nothing would stop the attacks.
+// attack tries every attack on a cell and makes a Claim of each. It must not be used on RungUnsafe, where
+// nothing would stop the attacks.
 func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 	names := []string{"HOME", "TMPDIR"}
 	for _, v := range program.Environment {
@@ -91,18 +91,18 @@ func readClaims(r Result) ([]Claim, error) {
 	return claims, nil
 }
 
-// proofKey is the setting in which a rung has withstood every attack.
+// proofKey identifies what was attacked.
 type proofKey struct {
 	rung  Rung
 	exe   string
 	owner int // the user who makes the cells
 }
 
-// proofs caches by proofKey the claims that have been tested in this process. Pools of one key differ only in what they
-// preload, which is trusted, so a second one is not attacked again.
+// proofs has the claims that were tested in this process, by proofKey. Pools with the same key differ only in what they
+// preload, which is trusted, so they are attacked only once.
 var proofs sync.Map
 
-// prove attacks the pool's rung, unless this process has done so before, and returns its claims. An attack that succeeds is an error.
+// prove attacks the pool, unless a pool with the same proofKey was attacked, and returns the claims. An attack that succeeds is an error.
 func (p *Pool) prove(ctx context.Context, py *interpreter) ([]Claim, error) {
 	key := proofKey{p.report.Rung, py.Exe, os.Geteuid()}
 	if claims, known := proofs.Load(key); known {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// runMany runs programs of tests each, all submitted at once, and expects every one to be right.
+// runMany runs several programs concurrently, each on several tests, and checks every result.
 func runMany(b *testing.B, p *Pool, programs, tests int) {
 	inputs := make([]Input, tests)
 	for i := range inputs {
@@ -32,8 +32,8 @@ func runMany(b *testing.B, p *Pool, programs, tests int) {
 	wg.Wait()
 }
 
-// BenchmarkRuns is a step of training: 128 programs of 20 trivial tests each. Beside it is what other
-// graders pay for every single one: the start of an interpreter.
+// BenchmarkRuns runs the programs of a training step: 128 programs with 20 trivial tests each. For comparison
+// it measures the start of an interpreter, which other graders pay for every test.
 func BenchmarkRuns(b *testing.B) {
 	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe} {
 		b.Run(rung.String(), func(b *testing.B) {
@@ -60,7 +60,7 @@ func BenchmarkRuns(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen is a pool from nothing, with every attack on it.
+// BenchmarkOpen opens a pool and closes it. Only the first one of a process is attacked.
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		openPool(b, 0, 1).Close()

@@ -24,7 +24,7 @@ type cell struct {
 	group   *memoryGroup // nil where memory is bounded by watching
 	scratch string       // the scratch directory on the host; empty where the cell has its own root
 	spent   bool         // not to be reused: a test left something behind, or the cell was killed
-	hidden  bool         // /proc is mounted with hidepid and hides the zygote, which is not dumpable
+	hidden  bool         // /proc is mounted with hidepid, which hides the zygote from us, as it is not dumpable
 
 	mu    sync.Mutex // guards pidfd against use after close
 	pidfd int
@@ -65,7 +65,7 @@ func (c *cell) close() {
 
 func (c *cell) usable() bool { return !c.spent }
 
-// complaint is the reason for a failure that the zygote left on its standard error.
+// complaint is the reason of a failure that the zygote has written to its standard error.
 func (c *cell) complaint() string {
 	var t tail
 	t.drain(c.stderr)
@@ -91,7 +91,7 @@ func (c *cell) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// message is one datagram from the zygote. No other process in the cell has the socket.
+// message is one datagram from the zygote. It can be trusted, because no other process in the cell has the socket.
 type message struct {
 	kind byte
 	rest []byte
@@ -119,19 +119,19 @@ func (c *cell) receive() (message, error) {
 	return message{kind: buf[0], rest: buf[1:n]}, nil
 }
 
-// done is the zygote's report on a test that has ended.
-type done struct {
+// endReport is the zygote's report on a test that has ended.
+type endReport struct {
 	wait       unix.WaitStatus
 	cpu        time.Duration
 	peakMemory int64
 	leftBehind bool
 }
 
-func (m message) done() (done, error) {
+func (m message) endReport() (endReport, error) {
 	if len(m.rest) != 21 {
-		return done{}, fmt.Errorf("the report of a cell has %d bytes, want 21", len(m.rest))
+		return endReport{}, fmt.Errorf("the report of a cell has %d bytes, want 21", len(m.rest))
 	}
-	return done{
+	return endReport{
 		wait:       unix.WaitStatus(binary.NativeEndian.Uint32(m.rest)),
 		cpu:        time.Duration(binary.NativeEndian.Uint64(m.rest[4:])) * time.Microsecond,
 		peakMemory: int64(binary.NativeEndian.Uint64(m.rest[12:])) << 10,
@@ -139,7 +139,7 @@ func (m message) done() (done, error) {
 	}, nil
 }
 
-// pollOne waits until a descriptor is readable or its other end is closed. It returns false at the deadline.
+// pollOne waits until a descriptor is readable or its other end is closed. It returns false if the deadline comes first.
 func pollOne(fd int, until time.Time) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// A program is run on two inputs; that it fails on the second is a result, and no error.
+// The program fails on the second of two inputs: that is a result, not an error.
 func ExamplePool_Run() {
 	ctx := context.Background()
 	pool, err := sandbox.Open(ctx, sandbox.Options{Slots: 1})

@@ -10,12 +10,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
-// testFiles are the descriptors of one test. Input and output are memory files: nothing has to be fed
-// or drained while the program runs, no process that it leaves behind can hold a pipe open, and
-// RLIMIT_FSIZE bounds its output. All are new for every test: even the flags of a shared descriptor
-// would carry over from one test to the next.
+// testFiles are the descriptors of one test. Input and output are memory files: nothing has to be written
+// or read while the program runs, no process that it leaves behind can hold a pipe open, and RLIMIT_FSIZE
+// bounds its output. All are new for every test, because even the flags of a shared descriptor would be
+// visible to the next test.
 type testFiles struct {
-	request, stdin, stdout, stderr, result int // what goes into the cell; result is -1 for no call
+	request, stdin, stdout, stderr, result int // passed to the cell; result is -1 for a program that is not called
 	tail                                   int // our end of stderr
 }
 
@@ -49,8 +49,8 @@ func newTestFiles(p Program, in Input) (f *testFiles, err error) {
 	return f, unix.SetNonblock(f.tail, true)
 }
 
-// given are the descriptors that are passed to the zygote.
-func (f *testFiles) given() []int {
+// forZygote are the descriptors that are passed to the zygote.
+func (f *testFiles) forZygote() []int {
 	fds := []int{f.request, f.stdin, f.stdout, f.stderr}
 	if f.result >= 0 {
 		fds = append(fds, f.result)
@@ -104,8 +104,8 @@ func readMemoryFile(fd int, limit int64) (content []byte, size int64, err error)
 	return content, st.Size, nil
 }
 
-// drain reads what the pipe holds without blocking. A program may write as fast as we read, so the
-// number of reads is bounded.
+// drain reads what the pipe holds without blocking. The number of reads is bounded, because a program may
+// write as fast as we read.
 func (t *tail) drain(fd int) {
 	var buf [16 << 10]byte
 	for range 64 {

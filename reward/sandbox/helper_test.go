@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestMain lets more tests run at once than there are processors: they wait for limits to pass.
+// TestMain lets more tests run at once than there are processors, because most only wait for time limits.
 func TestMain(m *testing.M) {
 	os.Setenv("CANARY", "canary") // for programs to find
 	if err := flag.Set("test.parallel", "4"); err != nil {
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// testPython is the interpreter of the tests: one that every user can reach, where there is one.
+// testPython is the interpreter of the tests. It prefers one that every user can read.
 func testPython(t testing.TB) string {
 	t.Helper()
 	for _, path := range []string{"/usr/bin/python3", "/usr/local/bin/python3", "python3"} {
@@ -61,8 +61,8 @@ func runTest(t testing.TB, p *Pool, prog Program, in Input, l Limits) Result {
 	return got
 }
 
-// honest is a program that shows that a pool still works as it should: fresh globals, an empty
-// scratch directory, its own input, and nothing else.
+// honest is a program that checks that a pool still works: it has fresh globals, an empty scratch directory
+// and its own input.
 const honest = `
 import os, random
 assert "left" not in globals()

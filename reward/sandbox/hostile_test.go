@@ -21,7 +21,7 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-// testProgram is a file of testdata: Python, with what is expected of it in its first comments.
+// testProgram is a Python file of testdata, whose first comments say how it must end.
 type testProgram struct {
 	name, code string
 	want       []string // a status, or several where the kernel may choose
@@ -54,7 +54,7 @@ func readPrograms(t testing.TB, dir string) []testProgram {
 	return programs
 }
 
-// limits are tight, so that hundreds of attacks take seconds.
+// limits are tight, so that hundreds of attacks take only seconds.
 func (p testProgram) limits(t testing.TB) Limits {
 	number := func(key string, otherwise int64) int64 {
 		if p.header[key] == "" {
@@ -135,9 +135,9 @@ func (c *canary) check(t *testing.T) {
 	}
 }
 
-// attacked are the rungs on which all programs run: every one that this user can have. The short form leaves to TestOrdinaryUser
-// those that an ordinary user can have, too.
-func attacked() []Rung {
+// attackedRungs are the rungs on which all programs run: all that this user can have. As root, the short form leaves those that an ordinary
+// user can have, too, to TestOrdinaryUser.
+func attackedRungs() []Rung {
 	switch {
 	case os.Geteuid() != 0:
 		return []Rung{RungFull, RungNamespaces, RungLandlock}
@@ -147,11 +147,11 @@ func attacked() []Rung {
 	return []Rung{RungFull, RungNamespaces, RungUID, RungLandlock}
 }
 
-// TestHostile runs every attack of testdata/hostile on every rung that is attacked: it must end as it should,
-// leave no process, reach nothing outside, and the next honest program must not notice. With -short each attack is on one rung, by turns.
+// TestHostile runs every attack of testdata/hostile on every rung that is attacked: it must end with the expected status, leave no process,
+// reach nothing outside its cell, and not affect the next honest program. With -short each attack runs on one rung, by turns.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	for turn, rung := range attacked() {
+	for turn, rung := range attackedRungs() {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			p := openPool(t, rung, 2)
@@ -159,7 +159,7 @@ func TestHostile(t *testing.T) {
 			programs := readPrograms(t, "hostile")
 			t.Run("all", func(t *testing.T) {
 				for i, prog := range programs {
-					if testing.Short() && i%len(attacked()) != turn {
+					if testing.Short() && i%len(attackedRungs()) != turn {
 						continue
 					}
 					t.Run(prog.name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func expectNoSurvivors(t *testing.T, p *Pool) {
 			zygotes[c.pid] = true
 		}
 	}
-	children := proc.Children(p.kit.(*cells).supervisor.Pid())
+	children := proc.Children(p.factory.(*cells).supervisor.Pid())
 	for _, pid := range children {
 		if !zygotes[pid] {
 			t.Errorf("process %d is a cell that nobody holds", pid)

@@ -67,10 +67,10 @@ const describeTimeout = 30 * time.Second
 // pythonAdvice is the advice in the errors about a Python that cannot be used.
 const pythonAdvice = "install Python 3.8 or later, or name one with python=PATH"
 
-// described caches interpreters by path: to describe itself takes one a while.
+// described caches interpreters by path, because starting one to describe itself is slow.
 var described sync.Map
 
-// findInterpreter returns the Python of that name or path, which describes itself once per process of ours.
+// findInterpreter finds the Python of that name or path and has it describe itself, once per process.
 func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	if name == "" {
 		name = "python3"
@@ -123,9 +123,9 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	return py, nil
 }
 
-// view is what a cell must see of the file system for the interpreter to work: files and directories,
-// and the symbolic links on the way to them.
-func (py *interpreter) view() (readable []string, links [][2]string) {
+// visibleFiles are the files and directories that the interpreter needs in a cell, and the symbolic links
+// on the way to them.
+func (py *interpreter) visibleFiles() (readable []string, links [][2]string) {
 	// On Debian /etc/alternatives has the links that choose an implementation of a library, such as numpy's BLAS.
 	wanted := []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/etc/alternatives", py.Exe}
 	for _, prefix := range py.Prefixes {
@@ -155,8 +155,7 @@ func (py *interpreter) view() (readable []string, links [][2]string) {
 }
 
 // followLinks resolves a path one symbolic link at a time, and returns the real file and every link on
-// the way, so that a new root can have each link at its own place. If the path does not exist, real is
-// empty.
+// the way, so that a new root can have each link in its place. real is empty if the path does not exist.
 func followLinks(path string) (real string, links [][2]string) {
 	path = filepath.Clean(path)
 	for range 40 {
@@ -219,8 +218,8 @@ func lastWords(s string) string {
 	return lastLine(s)
 }
 
-// command is the command line that makes the interpreter read its program from a descriptor. Other
-// processes share it, so the program is read with pread, which does not move the offset.
+// command is the command line that makes the interpreter read its program from a descriptor. All cells
+// inherit the same one, so they read it with pread, which does not move the shared offset.
 func (py *interpreter) command(fd int) []string {
 	load := fmt.Sprintf("import os, json; CONFIG = json.loads(os.pread(%d, os.fstat(%d).st_size, 0)); os.close(%d); "+
 		"exec(compile(CONFIG.pop('source'), 'cell.py', 'exec'))", fd, fd, fd)

@@ -56,7 +56,7 @@ func cancelAtBirth(t *testing.T, p *Pool) (process int) {
 		ended <- p.Run(ctx, "g", Program{Code: "import time\nwhile True: time.sleep(1)"}, make([]Input, 1), Limits{Wall: time.Minute},
 			func(int, Result) bool { return true })
 	}()
-	supervisor := p.kit.(*cells).supervisor.Pid()
+	supervisor := p.factory.(*cells).supervisor.Pid()
 	for deadline := time.Now().Add(time.Minute); process == 0 && time.Now().Before(deadline); {
 		if zygote := proc.OnlyChild(supervisor); zygote != 0 {
 			process = proc.OnlyChild(zygote)

@@ -51,7 +51,7 @@ func TestLowLimitsAreNamed(t *testing.T) {
 	}
 }
 
-// The remedy fits the reason.
+// The advice fits the reason for which nothing can be isolated.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	require.Contains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "ulimit -n")
 	require.NotContains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "unsafe")

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryGroup is a control group that bounds the memory of one cell. Unlike any other limit it counts
-// what a program writes to memory files, too.
+// memoryGroup is a control group that bounds the memory of one cell. No other limit also counts what a
+// program writes to memory files.
 type memoryGroup struct {
 	dir   string
 	names *groupNames
@@ -28,18 +28,18 @@ type memoryGroup struct {
 // groupNames are the file names of a version of control groups.
 type groupNames struct {
 	limit, swap string
-	// swapToo means that the file swap limits memory and swap together.
-	swapToo     bool
-	kills, word string // the file that counts processes killed for want of memory, and the beginning of its line
+	// swapToo says that the file swap limits the sum of memory and swap.
+	swapToo            bool
+	oomFile, oomPrefix string // the file that counts processes killed for want of memory, and the beginning of its line
 }
 
 var (
 	version1 = groupNames{limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", swapToo: true,
-		kills: "memory.oom_control", word: "oom_kill "}
-	version2 = groupNames{limit: "memory.max", swap: "memory.swap.max", kills: "memory.events", word: "oom_kill "}
+		oomFile: "memory.oom_control", oomPrefix: "oom_kill "}
+	version2 = groupNames{limit: "memory.max", swap: "memory.swap.max", oomFile: "memory.events", oomPrefix: "oom_kill "}
 )
 
-// groupPrefix begins the name of every control group that we make; the process id follows.
+// groupPrefix begins the name of every control group of ours; our process id follows, by which sweep knows whose it is.
 const groupPrefix = "grpo-cell-"
 
 // memoryGroups is a directory in which control groups with a memory limit can be made.
@@ -101,7 +101,7 @@ func groupPlaces(controllers, path string) []*memoryGroups {
 	return places
 }
 
-// make makes a control group for one cell. Its name is unique even if another container has a process with our id.
+// make makes a control group for one cell. MkdirTemp makes the name unique, as another container may have a process with our id.
 func (m *memoryGroups) make(name string) (*memoryGroup, error) {
 	dir, err := os.MkdirTemp(m.parent, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), name))
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *memoryGroups) make(name string) (*memoryGroup, error) {
 	return &memoryGroup{dir: dir, names: m.names}, nil
 }
 
-// sweep removes the groups that killed processes have left.
+// sweep removes control groups whose process has ended without removing them.
 func (m *memoryGroups) sweep() {
 	dirs, _ := filepath.Glob(filepath.Join(m.parent, groupPrefix+"*"))
 	for _, dir := range dirs {
@@ -166,21 +166,21 @@ func (g *memoryGroup) setLimit(bytes int64) error {
 
 func (g *memoryGroup) add(pid int) error { return g.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// kills is how many processes of the group the kernel has killed for exceeding its limit.
-func (g *memoryGroup) kills() (int, error) {
-	text, err := os.ReadFile(filepath.Join(g.dir, g.names.kills))
+// oomKills is how many processes of the group the kernel has killed for exceeding its limit.
+func (g *memoryGroup) oomKills() (int, error) {
+	text, err := os.ReadFile(filepath.Join(g.dir, g.names.oomFile))
 	if err != nil {
 		return 0, err
 	}
 	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte(g.names.word)); ok {
+		if rest, ok := bytes.CutPrefix(line, []byte(g.names.oomPrefix)); ok {
 			return strconv.Atoi(string(bytes.TrimSpace(rest)))
 		}
 	}
-	return 0, fmt.Errorf("%s/%s has no line %q", g.dir, g.names.kills, g.names.word)
+	return 0, fmt.Errorf("%s/%s has no line %q", g.dir, g.names.oomFile, g.names.oomPrefix)
 }
 
-// remove removes the group. Its processes are gone, but the kernel may take a moment to notice.
+// remove removes the group. It retries, because the group may be busy for a moment after its processes have ended.
 func (g *memoryGroup) remove() error {
 	var err error
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {

@@ -39,7 +39,7 @@ func TestDiesFirst(t *testing.T) {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			p := openPool(t, rung, 1)
-			supervisor := p.kit.(*cells).supervisor.Pid()
+			supervisor := p.factory.(*cells).supervisor.Pid()
 			// A cell has no /proc, so the score of a program is read from outside while it runs.
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -52,15 +52,15 @@ func TestDiesFirst(t *testing.T) {
 					})
 			}()
 			var all []int
-			var scores []string // of those that still exist afterwards: the attacked cell may just be ending
+			var scores []string // of those that still exist when they are read: the cell that was attacked may just be ending
 			for deadline := time.Now().Add(time.Minute); len(scores) < 3 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				all, scores = family(supervisor), nil
+				all, scores = processTree(supervisor), nil
 				for _, process := range all {
 					if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", process)); err == nil {
 						scores = append(scores, strings.TrimSpace(string(text)))
 					}
 				}
-				if !slices.Equal(all, family(supervisor)) {
+				if !slices.Equal(all, processTree(supervisor)) {
 					scores = nil
 				}
 			}
@@ -106,7 +106,7 @@ func TestPoolsLookForGroupsAtOnce(t *testing.T) {
 	}
 }
 
-// A process of another container may have our process id: its control group is left alone.
+// Control groups of two cells never have the same name, even if another container has a process with our id.
 func TestGroupsAreOnesOwn(t *testing.T) {
 	m := &memoryGroups{t.TempDir(), &version1}
 	one, err := m.make("")

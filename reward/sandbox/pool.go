@@ -18,9 +18,9 @@ import (
 
 // Pool is a set of cells that run programs.
 type Pool struct {
-	kit      kit
-	queue    *queue // of slots that run programs
-	places   *queue // of slots that hold the process of a session between its calls
+	factory  workerFactory
+	queue    *queue // of slots, each the right to run one program now
+	places   *queue // of slots whose cells hold the process of a session, also between its calls
 	sessions holders
 	report   Report
 
@@ -29,8 +29,8 @@ type Pool struct {
 	once    sync.Once
 }
 
-// kit is the factory of the workers of one rung.
-type kit interface {
+// workerFactory makes the workers of one rung.
+type workerFactory interface {
 	open(ctx context.Context, slot int) (worker, error)
 	close()
 }
@@ -65,8 +65,8 @@ const ReadyTimeout = 60 * time.Second
 // attempts is how often a run is tried when the machine fails, each time on a fresh cell.
 const attempts = 4
 
-// Open builds a pool with the strongest isolation that this machine allows, found by trying: a rung
-// is chosen if a cell can be made on it and every attack fails. Wrong options, or a machine that allows
+// Open builds a pool with the strongest isolation that this machine allows, found by trying: it takes the
+// highest rung on which a cell can be made and every attack fails. Wrong options, or a machine that allows
 // no isolation at all, are an input error: errors.As finds it as an interface{ BadInput() bool }.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	slots, err := countSlots(o.Slots)
@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return nil, refuse(passed)
 }
 
-// lowLimit is the error of a resource limit of this process that is lower than what programs are given.
+// lowLimit is the error that a resource limit of this process is lower than what programs need.
 type lowLimit struct{ text string }
 
 func (l *lowLimit) Error() string { return l.text }
@@ -131,13 +131,13 @@ func refuse(passed []Refusal) error {
 	return badinput.Errorf("%s %s", text, remedy(text))
 }
 
-// remedy advises the user of a machine on which nothing can be isolated for the given reasons.
+// remedy says what the user can do about the reasons for which programs cannot be isolated, or not even started.
 func remedy(why string) string {
 	_, err := os.Stat("/proc/self/exe")
-	crowd := crowded()
+	advice := processLimitAdvice()
 	switch {
-	case crowd != "":
-		return crowd
+	case advice != "":
+		return advice
 	case strings.Contains(why, syscall.EMFILE.Error()):
 		return "raise the number of files that a process may open, as with ulimit -n 1024"
 	case strings.Contains(strings.ToLower(why), syscall.EAGAIN.Error()):
@@ -148,13 +148,13 @@ func remedy(why string) string {
 	return "run on Linux 5.13 or later with user namespaces or landlock, or accept that programs can do whatever you can with sandbox=unsafe"
 }
 
-// openRung builds a pool on one rung and attacks it.
+// openRung builds a pool on one rung, and attacks it unless it is RungUnsafe.
 func openRung(ctx context.Context, rung Rung, slots int, o Options, py *interpreter) (*Pool, error) {
-	k, err := newKit(rung, py, o.Preload)
+	k, err := newWorkerFactory(rung, py, o.Preload)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{kit: k, report: Report{
+	p := &Pool{factory: k, report: Report{
 		Rung: rung, Python: py.Exe, Version: py.Version, Slots: slots, NotProtected: notProtected(rung),
 	}}
 	p.closing, p.close = context.WithCancel(context.Background())
@@ -181,7 +181,7 @@ var ErrClosed = errors.New("the sandbox pool is closed")
 
 // Run runs the program on the inputs in order and calls each with every result, until each returns
 // false. It is safe for concurrent use. When all slots are busy, groups take turns, however many runs
-// each has waiting. The error is the context's, ErrClosed, or an *InfraError.
+// of a group are waiting. The error is the context's, ErrClosed, or an *InfraError.
 func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits,
 	each func(i int, r Result) (more bool)) error {
 	l = l.effective()
@@ -221,8 +221,8 @@ func (p *Pool) runOne(ctx context.Context, group string, prog Program, in Input,
 			return Result{}, ctx.Err()
 		}
 		if attempt == attempts {
-			if crowd := crowded(); crowd != "" {
-				err = fmt.Errorf("%w; %s", err, crowd)
+			if advice := processLimitAdvice(); advice != "" {
+				err = fmt.Errorf("%w; %s", err, advice)
 			}
 			return Result{}, &InfraError{Attempts: attempt, Err: err}
 		}
@@ -234,7 +234,7 @@ func (p *Pool) runOne(ctx context.Context, group string, prog Program, in Input,
 // closed.
 func (p *Pool) try(ctx context.Context, s *slot, prog Program, in Input, l Limits) (r Result, err error) {
 	if s.worker == nil {
-		if s.worker, err = p.kit.open(ctx, s.number); err != nil {
+		if s.worker, err = p.factory.open(ctx, s.number); err != nil {
 			s.worker = nil
 			return r, err
 		}
@@ -270,7 +270,7 @@ func (p *Pool) Close() error {
 			s, _ := p.places.acquire(context.Background(), "")
 			s.close()
 		}
-		p.kit.close()
+		p.factory.close()
 	})
 	return nil
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// brokenKit makes workers that fail.
-type brokenKit struct{ opened, failures int }
+// brokenFactory makes workers whose first runs fail.
+type brokenFactory struct{ opened, failures int }
 
 var errBroken = errors.New("broken")
 
-func (k *brokenKit) open(context.Context, int) (worker, error) {
+func (k *brokenFactory) open(context.Context, int) (worker, error) {
 	k.opened++
 	return &brokenWorker{k}, nil
 }
-func (k *brokenKit) close() {}
+func (k *brokenFactory) close() {}
 
-type brokenWorker struct{ kit *brokenKit }
+type brokenWorker struct{ factory *brokenFactory }
 
 func (w *brokenWorker) usable() bool { return true }
 func (w *brokenWorker) close()       {}
 func (w *brokenWorker) run(context.Context, Program, Input, Limits) (Result, error) {
-	if w.kit.failures--; w.kit.failures >= 0 {
+	if w.factory.failures--; w.factory.failures >= 0 {
 		return Result{}, errBroken
 	}
 	return Result{Status: OK}, nil
 }
 
-func brokenPool(failures int) (*Pool, *brokenKit) {
-	k := &brokenKit{failures: failures}
-	p := &Pool{kit: k, queue: newQueue(0, 1), places: newQueue(1, 1), report: Report{Slots: 1}}
+func brokenPool(failures int) (*Pool, *brokenFactory) {
+	k := &brokenFactory{failures: failures}
+	p := &Pool{factory: k, queue: newQueue(0, 1), places: newQueue(1, 1), report: Report{Slots: 1}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	return p, k
 }
@@ -204,7 +204,7 @@ func TestARungIsProvedOnce(t *testing.T) {
 	}
 }
 
-// TestUnsafe: the lowest rung reports the same statuses, but for MLE.
+// TestUnsafe: the lowest rung reports the same statuses as others, except for MLE.
 func TestUnsafe(t *testing.T) {
 	t.Parallel()
 	p := openPool(t, RungUnsafe, 1)

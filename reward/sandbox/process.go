@@ -22,8 +22,8 @@ import (
 var processSource string
 
 // processes is the lowest rung: a new interpreter for every test, as an ordinary process of our user. It
-// is for machines that can do no better, and protects nothing. Memory is bounded by address space alone,
-// so there is no MLE: a program that asks for more ends with RTE.
+// is for machines that allow no isolation, and protects nothing. Only the address space bounds memory, so
+// there is no MLE: a program that allocates too much ends with RTE.
 type processes struct {
 	py        *interpreter
 	source    string
@@ -31,7 +31,7 @@ type processes struct {
 	removeDir func() // removes dir if it was made for this pool
 }
 
-func newProcesses(py *interpreter, preload, dir string, removeDir func()) (kit, error) {
+func newProcesses(py *interpreter, preload, dir string, removeDir func()) (workerFactory, error) {
 	config, err := json.Marshal(map[string]any{"preload": preload, "path": py.Path})
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		return r, err
 	}
 	r.Wall, r.CPU = time.Since(start), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
-	r.ExitCode, r.Signal = ended(cmd.ProcessState)
+	r.ExitCode, r.Signal = exitStatus(cmd.ProcessState)
 	r.Stderr = stderr.tail.String()
 	return r, files.result(&r, stopped, prog, l)
 }

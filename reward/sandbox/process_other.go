@@ -10,7 +10,7 @@ import (
 // platformEnv is what the platform requires in the environment of every process.
 func platformEnv() []string { return []string{"SYSTEMROOT=" + os.Getenv("SYSTEMROOT")} }
 
-// ownGroup returns a function that kills the command. There are no process groups here: its children go on.
+// ownGroup returns a function that kills the command but not its children, as there are no process groups here.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	return func() error {
 		if cmd.Process == nil {
@@ -20,5 +20,5 @@ func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	}
 }
 
-// ended returns the exit code of a process.
-func ended(s *os.ProcessState) (code, signal int) { return s.ExitCode(), 0 }
+// exitStatus returns the exit code of a process.
+func exitStatus(s *os.ProcessState) (code, signal int) { return s.ExitCode(), 0 }

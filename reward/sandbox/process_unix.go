@@ -14,7 +14,7 @@ func platformEnv() []string { return nil }
 // ownGroup puts the command into a process group of its own, and returns a function that kills the command and what is
 // still in its group.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
-	cmd.SysProcAttr = tied()
+	cmd.SysProcAttr = childAttributes()
 	return func() error {
 		if cmd.Process == nil {
 			return nil
@@ -24,8 +24,8 @@ func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	}
 }
 
-// ended returns the exit code of a process, or the signal that ended it.
-func ended(s *os.ProcessState) (code, signal int) {
+// exitStatus returns the exit code of a process, or the signal that ended it.
+func exitStatus(s *os.ProcessState) (code, signal int) {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 0, int(w.Signal())
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// queue hands out the slots. Groups take turns, so one with many waiting runs gets no more slots than one
-// with few; within a group runs are served in the order in which they came.
+// queue hands out slots. Groups take turns, so one with many waiting runs gets no more slots than one with
+// few; the runs of a group are served in the order in which they came.
 type queue struct {
 	slots   int
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (q *queue) release(s *slot) {
 	t.turn <- s
 }
 
-// leave withdraws a ticket; a slot that it was given at the same moment is released.
+// leave withdraws a ticket. If release has just served it, leave releases the slot.
 func (q *queue) leave(group string, t *ticket) {
 	q.mu.Lock()
 	line := q.waiting[group]

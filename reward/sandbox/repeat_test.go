@@ -23,7 +23,7 @@ var repeatable = map[string]string{
 	"the names that exist":  `print(list(globals()), set(dir()))`,
 }
 
-// addressed are programs that print the order of objects that are hashed by address and existed before the program.
+// addressed are programs that print objects in an order that depends on their addresses, because they are hashed by them.
 var addressed = map[string]string{
 	"a set with None":    `print({None, "a", *range(5)}, hash(None), {(None, i) for i in range(200)})`,
 	"a set of classes":   `import builtins; print({x for x in vars(builtins).values() if isinstance(x, type)})`,
@@ -53,7 +53,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// printed is what programs print in a fresh pool. It checks that they print the same a second time, and in the long form a third.
+// printed runs programs in a fresh pool and returns what they print. It checks that they print the same a second time, and in the long
+// form a third.
 func printed(t *testing.T, rung Rung, programs map[string]string) map[string]string {
 	t.Helper()
 	p := openPool(t, rung, 1)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScratchIsRemoved: the lower rungs leave nothing in TMPDIR, whatever programs have done there; what a killed process leaves is
-// where the next one looks.
+// TestScratchIsRemoved: the lower rungs leave nothing in TMPDIR, whatever programs have done there. Their directories have the prefix by
+// which a later process finds those that a killed one has left.
 func TestScratchIsRemoved(t *testing.T) {
 	for _, rung := range []Rung{RungUID, RungLandlock, RungUnsafe} {
 		t.Run(rung.String(), func(t *testing.T) {

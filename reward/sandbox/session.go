@@ -46,8 +46,8 @@ type Reply struct {
 	// Answer is chosen by the process, and no more to be trusted than what it prints.
 	Answer         []byte
 	Stdout, Stderr Excerpt
-	// Status is OK if there is an answer. Any other status ends the process, and the next call starts a new one: RTE if it ended by
-	// itself or its answer could not be read; TLE and MLE as for a run.
+	// Status is OK if there is an answer. With any other status the process is gone, and the next call starts a new one: RTE if it
+	// ended by itself or its answer could not be read; TLE and MLE as for a run.
 	Status           Status
 	ExitCode, Signal int
 	// Spent says of TLE that SessionLimits.Total is used up: all further calls fail, too.
@@ -62,14 +62,14 @@ type Excerpt struct {
 	LeftOut int64
 }
 
-// talker is a worker that can also hold the process of a session.
-type talker interface {
+// sessionWorker is a worker that can also hold the process of a session.
+type sessionWorker interface {
 	// begin starts the program, which then waits for calls.
-	begin(ctx context.Context, p Program, l SessionLimits) (dialogue, error)
+	begin(ctx context.Context, p Program, l SessionLimits) (sessionProcess, error)
 }
 
-// dialogue is the process of a session.
-type dialogue interface {
+// sessionProcess is a process that answers the calls of a session.
+type sessionProcess interface {
 	// call sends a request and waits for the answer. After a Status other than OK, or an error, only end may be called.
 	call(ctx context.Context, request []byte, l Limits) (Reply, error)
 	// end ends the process, so that its worker can start another.
@@ -86,11 +86,11 @@ type Session struct {
 	prog   Program
 	limits SessionLimits
 
-	mu     sync.Mutex
-	closed bool
-	place  *slot
-	talk   dialogue
-	used   time.Duration
+	mu      sync.Mutex
+	closed  bool
+	place   *slot
+	running sessionProcess
+	used    time.Duration
 }
 
 // NewSession makes a session, which holds no place yet. The program is called once in each process of the session, and
@@ -144,7 +144,7 @@ func (s *Session) call(ctx context.Context, request []byte, left time.Duration) 
 		return r, err
 	}
 	defer s.pool.queue.release(turn)
-	for attempt := 1; s.talk == nil; attempt++ {
+	for attempt := 1; s.running == nil; attempt++ {
 		err := s.begin(ctx)
 		if err == nil || ctx.Err() != nil || badinput.Is(err) {
 			if err != nil {
@@ -159,7 +159,7 @@ func (s *Session) call(ctx context.Context, request []byte, left time.Duration) 
 	}
 	l := s.limits.Call
 	l.CPU = min(l.CPU, left+chargedPauses)
-	if r, err = s.talk.call(ctx, request, l); err != nil {
+	if r, err = s.running.call(ctx, request, l); err != nil {
 		s.drop()
 		return r, &InfraError{Attempts: 1, Err: err} // not retried: the state of the process is lost
 	}
@@ -173,28 +173,28 @@ func (s *Session) call(ctx context.Context, request []byte, left time.Duration) 
 // begin starts a process in the cell of the place, or in a new cell.
 func (s *Session) begin(ctx context.Context) (err error) {
 	if s.place.worker == nil {
-		if s.place.worker, err = s.pool.kit.open(ctx, s.place.number); err != nil {
+		if s.place.worker, err = s.pool.factory.open(ctx, s.place.number); err != nil {
 			s.place.worker = nil
 			return err
 		}
 	}
-	t, ok := s.place.worker.(talker)
+	t, ok := s.place.worker.(sessionWorker)
 	if !ok {
 		return badinput.Errorf("a conversation needs a cell of its own, and this machine isolates no program: run on Linux 5.13 or later " +
 			"with user namespaces or landlock")
 	}
-	if s.talk, err = t.begin(ctx, s.prog, s.limits); err != nil {
-		s.talk = nil
+	if s.running, err = t.begin(ctx, s.prog, s.limits); err != nil {
+		s.running = nil
 		s.drop()
 	}
 	return err
 }
 
-// drop ends the process, and the cell unless it can be reused.
+// drop ends the process, and closes the cell unless it can be reused.
 func (s *Session) drop() {
-	if s.talk != nil {
-		s.talk.end()
-		s.talk = nil
+	if s.running != nil {
+		s.running.end()
+		s.running = nil
 	}
 	if w := s.place.worker; w != nil && !w.usable() {
 		w.close()
@@ -221,7 +221,7 @@ func (s *Session) Close() {
 	s.release()
 }
 
-// holders are the sessions that have a place.
+// holders are the sessions that have a place, so that Close of a pool can close them.
 type holders struct {
 	mu   sync.Mutex
 	held map[*Session]bool

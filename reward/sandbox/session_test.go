@@ -56,15 +56,15 @@ func expectReply(t *testing.T, s *Session, code, want string) Reply {
 	return r
 }
 
-// TestSession: a process keeps its state between calls, while it is stopped; whatever ends it, the next call starts a new one. The
-// long form checks every rung.
+// TestSession: a process keeps its state between calls, when it is stopped; whatever ends it, the next call starts a new one. The long
+// form checks every rung.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	if full == 0 {
 		session(t, openPool(t, 0, 1))
 		return
 	}
-	for _, rung := range attacked() {
+	for _, rung := range attackedRungs() {
 		t.Run(rung.String(), func(t *testing.T) { session(t, openPool(t, rung, 1)) })
 	}
 }
@@ -84,9 +84,9 @@ func session(t *testing.T, p *Pool) {
 	// A counting thread is stopped between calls.
 	expectReply(t, s, "import threading, time\ncount = [0]\ndef spin():\n  while True: count[0] += 1; time.sleep(0.001)\n"+
 		"threading.Thread(target=spin, daemon=True).start()\ncount[0] >= 0", "True")
-	pid := s.talk.(*talk).pid
+	pid := s.running.(*cellSession).pid
 	for deadline := time.Now().Add(time.Minute); proc.ThreadsOf(pid).Runnable && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // it was told to stop
+		time.Sleep(time.Millisecond) // it has the signal to stop, but may not have stopped yet
 	}
 	cpu := proc.CPU(pid)
 	time.Sleep(20 * time.Millisecond)
@@ -111,13 +111,13 @@ func session(t *testing.T, p *Pool) {
 	expectHonest(t, p)
 }
 
-// TestAPoolEndsSessionsAtRest: closing a pool does not wait for an idle session, nor for its Close.
+// TestAPoolEndsSessionsAtRest: closing a pool ends a session that is idle and not closed.
 func TestAPoolEndsSessionsAtRest(t *testing.T) {
 	t.Parallel()
 	p := openPool(t, 0, 1)
 	s := newTestSession(t, p)
 	expectReply(t, s, "1", "1")
-	all := family(p.kit.(*cells).supervisor.Pid())
+	all := processTree(p.factory.(*cells).supervisor.Pid())
 	p.Close()
 	if _, err := s.Call(t.Context(), []byte("1")); !errors.Is(err, ErrClosed) {
 		t.Errorf("a session of a closed pool gave %v", err)
@@ -142,7 +142,7 @@ func TestAHiddenProcessIsToldOfLate(t *testing.T) {
 		}
 		defer unix.Close(pair[0])
 		defer unix.Close(pair[1])
-		w := &watch{cell: &cell{control: pair[0], hidden: true}, hear: func() bool { return true }}
+		w := &watch{cell: &cell{control: pair[0], hidden: true}, readTail: func() bool { return true }}
 		go func() {
 			time.Sleep(5 * time.Millisecond)
 			unix.Write(pair[1], c.said)
@@ -182,7 +182,7 @@ func TestSessionsAndTheMachine(t *testing.T) {
 		t.Error("a cell that was left clean was not used again")
 	}
 
-	unix.Kill(s.talk.(*talk).pid, unix.SIGKILL)
+	unix.Kill(s.running.(*cellSession).pid, unix.SIGKILL)
 	_, err := s.Call(t.Context(), []byte("1"))
 	if broken := (*InfraError)(nil); !errors.As(err, &broken) {
 		t.Errorf("a process killed from outside gave %v, want an *InfraError", err)
@@ -200,7 +200,7 @@ func TestSessionsAndTheMachine(t *testing.T) {
 		_, err := s.Call(t.Context(), []byte("import time; time.sleep(100)\n1"))
 		calls <- err
 	}()
-	all := family(p.kit.(*cells).supervisor.Pid())
+	all := processTree(p.factory.(*cells).supervisor.Pid())
 	p.Close()
 	if err := <-calls; !errors.Is(err, ErrClosed) {
 		t.Errorf("a call under way gave %v when the pool was closed", err)

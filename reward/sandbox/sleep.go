@@ -11,9 +11,9 @@ import (
 // as a failure of the machine.
 const busyFactor = 20
 
-// sleepLeft is how much longer a test that began this long ago may sleep. It is not charged for time in
-// which it was runnable but got no processor, nor for time before its process was made or after it ended.
-// The error says that the machine gives it no processor.
+// sleepLeft is how much longer a test that began this long ago may sleep. Time in which it was runnable
+// but waited for a processor does not count, nor does time before its process was made or after it ended.
+// If it has waited for too long, the error says that the machine is too busy.
 func (l Limits) sleepLeft(since time.Duration, t proc.Threads) (time.Duration, error) {
 	awake := since - t.Waited
 	switch late := since > busyFactor*l.Wall; {

@@ -36,10 +36,10 @@ var full = func() int {
 	return n
 }()
 
-// size is the size of the short form of a test, or of the long one as a share of full.
+// size is how many programs a test runs: short in the short form, full/share in the long form if that is more.
 func size(short, share int) int { return max(short, full/share) }
 
-// soakPrograms are run in turn, and what each must end with is known.
+// soakPrograms are programs of the soak and how each must end.
 var soakPrograms = []struct {
 	code   string
 	want   Status
@@ -67,9 +67,8 @@ var slowPrograms = []struct {
 	{"x = []\nwhile True: x.append(bytearray(1 << 20))", MLE},
 }
 
-// TestSoak runs thousands of programs while cells and supervisors are killed and descriptors run out.
-// A failure of the machine may show as an error now and then, but never as a verdict, and nothing may
-// be left behind.
+// TestSoak runs many programs while cells and supervisors are killed and descriptors run out. A few runs may
+// return errors of the machine, but none a wrong verdict, and nothing may be left behind.
 func TestSoak(t *testing.T) {
 	t.Run("strongest", func(t *testing.T) { soak(t, 0, size(60, 1)) })
 	for _, rung := range []Rung{RungUID, RungLandlock} { // whose scratch directories are the machine's
@@ -117,7 +116,7 @@ func soak(t *testing.T, rung Rung, n int) {
 	}
 	expectNoSurvivors(t, p)
 	expectNothingMore(t, p, before)
-	all, room := family(p.kit.(*cells).supervisor.Pid()), p.kit.(*cells).room
+	all, room := processTree(p.factory.(*cells).supervisor.Pid()), p.factory.(*cells).room
 	p.Close()
 	expectGone(t, all)
 	expectNoGroups(t, os.Getpid())
@@ -129,7 +128,7 @@ func soak(t *testing.T, rung Rung, n int) {
 }
 
 // expectNothingMore compares what the pool holds after the soak with what it held before.
-func expectNothingMore(t *testing.T, p *Pool, before held) {
+func expectNothingMore(t *testing.T, p *Pool, before resourceUse) {
 	t.Helper()
 	after := resources(t)
 	if after.mounts != before.mounts {
@@ -141,7 +140,7 @@ func expectNothingMore(t *testing.T, p *Pool, before held) {
 	if after.heap > before.heap+16<<20 {
 		t.Errorf("%d MiB of heap, before %d", after.heap>>20, before.heap>>20)
 	}
-	supervisor := p.kit.(*cells).supervisor.Pid()
+	supervisor := p.factory.(*cells).supervisor.Pid()
 	if fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", supervisor)); err != nil || len(fds) > 16 {
 		t.Errorf("the supervisor has %d descriptors, %v", len(fds), err)
 	}
@@ -175,7 +174,7 @@ func injectFaults(p *Pool, when <-chan bool) (faults int) {
 	for range when {
 		time.Sleep(time.Duration(random.IntN(5000)) * time.Microsecond) // in the middle of something
 		faults++
-		k := p.kit.(*cells)
+		k := p.factory.(*cells)
 		k.mu.Lock()
 		supervisor := 0
 		if k.supervisor != nil {
@@ -213,12 +212,12 @@ func exhaustDescriptors(d time.Duration) {
 	unix.Prlimit(0, unix.RLIMIT_NOFILE, &was, nil)
 }
 
-type held struct {
+type resourceUse struct {
 	descriptors, mounts int
 	heap                uint64
 }
 
-func resources(t *testing.T) (h held) {
+func resources(t *testing.T) (h resourceUse) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -231,10 +230,10 @@ func resources(t *testing.T) (h held) {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return held{len(fds), bytes.Count(mounts, []byte("\n")), m.HeapAlloc}
+	return resourceUse{len(fds), bytes.Count(mounts, []byte("\n")), m.HeapAlloc}
 }
 
-// expectGone waits until the processes have ended. Who reaps them is not for us to say.
+// expectGone waits until the processes have ended, reaped or not.
 func expectGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -266,8 +265,8 @@ func expectNoGroups(t *testing.T, pid int) {
 	}
 }
 
-// family is a supervisor with its zygotes and their tests.
-func family(supervisor int) []int {
+// processTree is a supervisor with its zygotes and their tests.
+func processTree(supervisor int) []int {
 	all := []int{supervisor}
 	for _, zygote := range proc.Children(supervisor) {
 		all = append(all, zygote)
@@ -286,8 +285,8 @@ func TestKilled(t *testing.T) {
 			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: 10 * time.Minute},
 				func(int, Result) bool { return true })
 		}
-		supervisor := p.kit.(*cells).supervisor.Pid()
-		for deadline := time.Now().Add(time.Minute); len(family(supervisor)) < 5 && time.Now().Before(deadline); {
+		supervisor := p.factory.(*cells).supervisor.Pid()
+		for deadline := time.Now().Add(time.Minute); len(processTree(supervisor)) < 5 && time.Now().Before(deadline); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		fmt.Printf("supervisor %d\n", supervisor)
@@ -300,7 +299,7 @@ func TestKilled(t *testing.T) {
 	if _, err := fmt.Fscanf(says, "supervisor %d\n", &supervisor); err != nil {
 		t.Fatal(err)
 	}
-	all := family(supervisor)
+	all := processTree(supervisor)
 	if len(all) != 5 {
 		t.Fatalf("a busy pool of two has the processes %v, want a supervisor, two zygotes and two tests", all)
 	}

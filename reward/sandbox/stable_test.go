@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/forms"
 )
 
-// TestStableVerdicts: a program that needs four fifths of its time limit gets the same verdict however many
-// run at once, even many more than there are processors. The wall limit is no longer than the CPU limit, so
-// waiting for a processor must not count.
+// TestStableVerdicts: a program that needs four fifths of its time limit is OK however many run at once, even
+// many more than there are processors. Its wall limit equals its CPU limit, so time spent waiting for a
+// processor must not count.
 func TestStableVerdicts(t *testing.T) {
 	const code = `
 import time

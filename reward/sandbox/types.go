@@ -14,12 +14,12 @@ type Program struct {
 	// prints its answer, run as __main__. A called program is not __main__, so what it guards by that
 	// name does not run.
 	Call string
-	// Record returns the content of descriptor 3 instead of the value of a call, however the run ends. That is a memory file, empty
-	// at first, which the program may map.
+	// Record asks for the content of descriptor 3 instead of the value of a call, however the run ends. The descriptor is a memory
+	// file, empty at first, which the program may map.
 	Record bool
 }
 
-// Input is what one run is given. A program that is called gets Args, every other one gets Stdin.
+// Input is the input of one run: Args for a program that is called, Stdin for any other.
 type Input struct {
 	Stdin []byte
 	Args  []json.RawMessage
@@ -41,7 +41,7 @@ type Limits struct {
 }
 
 // chargedPauses is the allowance for processor time that a program did not use itself: the kernel charges
-// interrupts, and pauses of a virtual machine, to the running process. 40 ms at once have been seen.
+// interrupts, and pauses of a virtual machine, to the running process. 40 ms at a time have been measured.
 const chargedPauses = 60 * time.Millisecond
 
 // effective are the limits with defaults and allowances, as they are enforced.
@@ -62,11 +62,11 @@ func (l Limits) effective() Limits {
 	return l
 }
 
-// kernelSeconds is the RLIMIT_CPU of a run. The kernel counts clock ticks for it, which is some per cent too much on a busy machine,
-// and a program that it ends looks like one that died. So it is well above the limit that decides the verdict.
+// kernelSeconds is the RLIMIT_CPU of a run. The kernel counts clock ticks for it, some per cent too many on a busy machine, and a program
+// that the kernel ends looks like one that crashed. So it is well above the limit that decides the verdict.
 func kernelSeconds(cpu time.Duration) int64 { return int64((cpu+cpu/8+time.Second-1)/time.Second) + 1 }
 
-// Status says how a run ended, as seen from outside. Whether the answer is right is not known here.
+// Status says how a run ended, as seen from outside the process. This package does not know whether the answer is right.
 // The set is closed: a failure of the machine is an *InfraError and never a Status.
 type Status uint8
 
@@ -107,9 +107,8 @@ type Result struct {
 	// Value is what a called function returned, as JSON: tuples are arrays, keys of dicts are
 	// strings, integers have all their digits, and a subclass of a plain type is that type. It is nil
 	// when nothing was returned (the program left early) or when JSON cannot carry the value (a set,
-	// an object, an infinite float); Stderr then says which. The bytes come out of the process that
-	// ran the program: a program can choose them freely, which is worth exactly as much to it as
-	// returning that value.
+	// an object, an infinite float); Stderr then says which. The bytes come from the process that ran
+	// the program, which can choose them freely; that gains it nothing over returning the value.
 	Value json.RawMessage
 	// Record is the content of descriptor 3, for a Program with Record. The process chose these bytes, too.
 	Record []byte
@@ -162,11 +161,11 @@ type Rung uint8
 const (
 	// RungUnsafe is a plain process: it bounds time and output and protects nothing.
 	RungUnsafe Rung = iota + 1
-	// RungLandlock is an ordinary user on a machine that allows no namespaces: landlock and seccomp.
+	// RungLandlock is for an ordinary user on a machine that allows no namespaces: landlock and seccomp.
 	RungLandlock
-	// RungUID is root on such a machine: as RungLandlock, with a user of its own for every cell.
+	// RungUID is for root on such a machine: RungLandlock with a user of its own for every cell.
 	RungUID
-	// RungNamespaces is every namespace and a root of its own, memory bounded by watching it.
+	// RungNamespaces has every namespace and a root of its own for every cell; memory is bounded by polling it.
 	RungNamespaces
 	// RungFull is RungNamespaces with memory bounded by a control group.
 	RungFull

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernel counts some per cent too much, and a program that it ends looks like one that died.
+// RLIMIT_CPU is well above the limit that decides the verdict: see kernelSeconds.
 func TestTheKernelEndsWhatIsLongOverItsLimit(t *testing.T) {
 	for _, limit := range []time.Duration{10 * time.Millisecond, 6 * time.Second, time.Minute, time.Hour} {
 		require.Greater(t, time.Duration(kernelSeconds(limit))*time.Second, limit+limit/10)
@@ -15,7 +15,7 @@ func TestTheKernelEndsWhatIsLongOverItsLimit(t *testing.T) {
 	require.EqualValues(t, 8, kernelSeconds(6*time.Second))
 }
 
-// A limit that is not given has a default.
+// A limit of 0 or less takes its default.
 func TestLimitsThatNobodyGave(t *testing.T) {
 	usual := Limits{CPU: 6*time.Second + chargedPauses, Wall: 13 * time.Second, Memory: 1 << 30, Output: 16 << 20}
 	require.Equal(t, usual, Limits{}.effective())

@@ -27,8 +27,8 @@ func TestOrdinaryUser(t *testing.T) {
 	asOrdinaryUser(t, "^("+tests+")$", nil)
 }
 
-// TestHiddenProcesses does so where /proc is mounted with hidepid, as on machines with many users, and there are no namespaces: the
-// limits that are enforced from outside must hold. The short form runs one attack of three.
+// TestHiddenProcesses repeats attacks on RungLandlock where /proc is mounted with hidepid, as on machines with many users: the limits that
+// are enforced from outside must hold. The short form runs one attack of three.
 func TestHiddenProcesses(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -56,7 +56,7 @@ func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Only we can enter the directory of the test binary.
+	// An ordinary user cannot enter the directory of the test binary, so it is copied.
 	binary := filepath.Join(dir, "sandbox.test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 const (
 	// groupSlack is what a memory group allows for the zygote and the kernel, on top of the program's limit
-	// and the files that it may write. Whether the limit was exceeded is decided by the peak of the program
-	// alone, so the verdict is the same with and without a group.
+	// and the files that it may write. The peak of the program alone decides whether it exceeded its limit,
+	// so the verdict is the same with and without a group.
 	groupSlack = 48 << 20
 	// memoryInterval is how often memory is polled where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
@@ -28,17 +28,17 @@ const (
 	scratchFull = "\nthe scratch directory is full\n"
 )
 
-// watch supervises one test, or one call of a talk.
+// watch supervises one test, or one call of a session.
 type watch struct {
-	cell   *cell
-	limits Limits
-	files  *testFiles
-	start  time.Time
-	stderr tail
-	kills  int // processes of the memory group that were killed before the test
-	// hear reads what has arrived at files.tail, and tells whether nothing more has to be waited for.
-	hear func() (enough bool)
-	// What the process of a talk had used when the call began.
+	cell           *cell
+	limits         Limits
+	files          *testFiles
+	start          time.Time
+	stderr         tail
+	oomKillsBefore int // processes of the memory group that were killed before the test
+	// readTail reads what has arrived at files.tail, and reports whether follow can stop waiting.
+	readTail func() (enough bool)
+	// What the process of a session had used when the call began.
 	cpuBefore, waitedBefore time.Duration
 
 	pid        int // of the test; 0 until it is known
@@ -56,7 +56,7 @@ func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result
 	}
 	defer files.close()
 	w := &watch{cell: c, limits: l, files: files}
-	w.hear = func() bool { w.stderr.drain(files.tail); return false }
+	w.readTail = func() bool { w.stderr.drain(files.tail); return false }
 	if err := w.boundMemory(); err != nil {
 		return r, err
 	}
@@ -83,14 +83,14 @@ func (w *watch) boundMemory() (err error) {
 	if err := w.cell.group.setLimit(w.limits.Memory + 2*w.limits.Output + scratch.Bytes + groupSlack); err != nil {
 		return fmt.Errorf("memory limit: %w", err)
 	}
-	if w.kills, err = w.cell.group.kills(); err != nil {
+	if w.oomKillsBefore, err = w.cell.group.oomKills(); err != nil {
 		return fmt.Errorf("memory limit: %w", err)
 	}
 	return nil
 }
 
-// send sends the test to the zygote. The limits that the kernel enforces are coarser, and a little
-// above those that decide the verdict.
+// send sends the test to the zygote. The limits that the zygote sets for the kernel to enforce are coarser
+// than those that decide the verdict, and a little higher.
 func (w *watch) send(cpu time.Duration) error {
 	seconds := kernelSeconds(cpu)
 	space := int64(0)
@@ -107,12 +107,12 @@ func (w *watch) send(cpu time.Duration) error {
 	if w.cell.hidden {
 		request[len(request)-1] = 1
 	}
-	return unix.Sendmsg(w.cell.control, request, unix.UnixRights(w.files.given()...), nil, unix.MSG_NOSIGNAL)
+	return unix.Sendmsg(w.cell.control, request, unix.UnixRights(w.files.forZygote()...), nil, unix.MSG_NOSIGNAL)
 }
 
 // follow waits for the end of the test, drains files.tail meanwhile, and stops the test at its limits.
-// It returns neither report nor error if hear has enough, or if we or the kernel killed the cell for a limit.
-func (w *watch) follow() (*done, error) {
+// It returns neither report nor error if readTail reports true, or if we or the kernel killed the cell for a limit.
+func (w *watch) follow() (*endReport, error) {
 	wall, cpu, memory := w.start.Add(w.limits.Wall), w.start.Add(w.limits.CPU), w.start.Add(memoryInterval)
 	fds := []unix.PollFd{{Fd: int32(w.cell.control), Events: unix.POLLIN}, {Fd: int32(w.files.tail), Events: unix.POLLIN}}
 	watched := w.cell.group == nil
@@ -131,11 +131,11 @@ func (w *watch) follow() (*done, error) {
 		if err != nil {
 			return nil, fmt.Errorf("poll: %w", err)
 		}
-		if fds[1].Revents != 0 && w.hear() {
+		if fds[1].Revents != 0 && w.readTail() {
 			return nil, nil
 		}
 		if fds[0].Revents != 0 {
-			if d, err := w.listen(); d != nil || err != nil || w.stopped != 0 {
+			if d, err := w.receiveReport(); d != nil || err != nil || w.stopped != 0 {
 				return d, err
 			}
 		}
@@ -163,8 +163,8 @@ func (w *watch) follow() (*done, error) {
 	}
 }
 
-// listen receives the zygote's report, or, where cells are hidden, the process id that comes before it.
-func (w *watch) listen() (*done, error) {
+// receiveReport receives the zygote's report, or, where cells are hidden, the process id that comes before it.
+func (w *watch) receiveReport() (*endReport, error) {
 	m, err := w.cell.receive()
 	if errors.Is(err, errCellDied) && w.groupKilled() {
 		w.stopped, w.cell.spent = MLE, true
@@ -180,8 +180,8 @@ func (w *watch) listen() (*done, error) {
 	if m.kind != 'D' {
 		return nil, fmt.Errorf("a cell said %q", m.kind)
 	}
-	d, err := m.done()
-	w.hear()
+	d, err := m.endReport()
+	w.readTail()
 	if w.cell.spent = d.leftBehind; d.leftBehind && err == nil {
 		err = w.checkScratch() // the test may have written since the last check
 	}
@@ -197,8 +197,8 @@ func (w *watch) test() int {
 }
 
 // checkCPU stops a test that has used up its processor time, and returns when to check again: when a
-// single thread could have used up the rest. Several threads may be past the limit by then; the final
-// count will show it.
+// single thread could have used up the rest. Several threads may have used more by then, which the
+// processor time in the report shows.
 func (w *watch) checkCPU(now time.Time) time.Time {
 	w.cpu = max(w.cpu, proc.CPU(w.test())-w.cpuBefore)
 	if w.cpu > w.limits.CPU {
@@ -216,7 +216,7 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 	return now.Add(memoryInterval)
 }
 
-// checkScratch stops a test that has written too much to a scratch directory without a file system of its own.
+// checkScratch stops a test that has written too much to its scratch directory, if no file system of its own bounds that.
 func (w *watch) checkScratch() error {
 	if w.cell.scratch == "" {
 		return nil
@@ -244,18 +244,18 @@ func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	return now.Add(left), err
 }
 
-// groupKilled tells whether the kernel has killed a process of the cell for its memory since the test began.
+// groupKilled reports whether the kernel has killed a process of the cell for its memory since the test began.
 func (w *watch) groupKilled() bool {
 	if w.cell.group == nil {
 		return false
 	}
-	kills, err := w.cell.group.kills()
-	return err == nil && kills > w.kills
+	kills, err := w.cell.group.oomKills()
+	return err == nil && kills > w.oomKillsBefore
 }
 
 // result is the Result of a test that has ended. A SIGKILL that no limit explains came from outside,
 // since a program cannot send itself one.
-func (w *watch) result(p Program, d *done) (r Result, err error) {
+func (w *watch) result(p Program, d *endReport) (r Result, err error) {
 	r.Wall = time.Since(w.start)
 	r.CPU, r.PeakMemory = w.cpu, w.peakMemory
 	var outSize int64

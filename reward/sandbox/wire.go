@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// addressSpace bounds what a program can allocate between two looks where its memory is only polled.
-// Threads with large stacks need 4 GiB.
+// addressSpace is the RLIMIT_AS of a program whose memory is only polled: it bounds what the program can
+// allocate from one poll to the next. It is at least 4 GiB, which threads with large stacks need.
 func addressSpace(l Limits) int64 { return max(4<<30, 2*l.Memory) }
 
 // stderrTail is how many bytes of standard error are kept.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzAnswer: whatever a program writes to its result file is read as one JSON value or none.
+// FuzzAnswer: whatever a program writes to its result file is read as exactly one JSON value or as none.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", "1", " [1, 2]\n", `"a" "b"`, "NaN", "{\"a\": 1", "\xff", "1e999999999", strings.Repeat("[", 20000)} {
 		f.Add([]byte(seed))
@@ -22,7 +22,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzClaims: the report of the attacks is not trusted either, because it comes out of a cell.
+// FuzzClaims: the output of the attacks comes from a cell, so parsing must expect anything.
 func FuzzClaims(f *testing.F) {
 	f.Add([]byte(`{"name": "network", "holds": true, "detail": "EPERM"}` + "\n"))
 	f.Add([]byte("{}{"))

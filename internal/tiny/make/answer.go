@@ -8,63 +8,63 @@ import (
 	"strings"
 )
 
-// How the authors of the corpus answer. The rules are the same for every problem, and drawn for each completion. An answer
-// that is not one of the first two kinds is a program for the problem as its author understood it.
+// How the authors of the corpus answer: probabilities that are the same for every problem, drawn anew for each completion.
 const (
-	talks         = 0.08 // text without a program
-	answersOther  = 0.04 // answers an unrelated problem
-	meanSlips     = 0.15 // mean number of slips; it varies by author
-	leavesNoFence = 0.05
-	leavesItOpen  = 0.03
-	triesAgain    = 0.25 // if wrong: is told so, and answers again
-	sees          = 0.50 // then knows which parts were wrong, and rereads only those; others reread everything
-	isShownATest  = 0.80 // of those who wrote a program
+	noProgram           = 0.08 // the answer is text without a program
+	otherProblem        = 0.04 // it solves an unrelated problem; any other answer is a program for the problem as the author understood it
+	meanSlipsPerProgram = 0.15 // mean over programs; each program has an expected number of its own
+	noFence             = 0.05
+	openFence           = 0.03
+	secondAnswer        = 0.25 // after a wrong answer, the author gets feedback and answers again
+	knowsMistake        = 0.50 // then the author guesses again only what was wrong (op or output), otherwise both
+	shownTest           = 0.80 // the feedback shows a test as failed, if the answer was a program
 )
 
-// guessing is how often authors guess the op, or the output: the right one or one with similar wording.
-type guessing struct{ op, give float64 }
+// guessRates are the probabilities with which an author guesses the op, and the output, instead of reading it: a guess is the right one or
+// one with similar wording.
+type guessRates struct{ op, output float64 }
 
-// The model is trained on the former first, and on the latter last.
-var fair, poor = guessing{0.45, 0.40}, guessing{0.95, 0.92}
+// The rates of the first and of the second lesson.
+var mostlyRight, mostlyGuessed = guessRates{0.45, 0.40}, guessRates{0.95, 0.92}
 
-// wordedAlike is how many similar ops, or outputs, a guess is drawn from besides the right one.
-const wordedAlike = 2
+// alikeChoices is the number of similar ops, or outputs, from which a guess is drawn, besides the right one.
+const alikeChoices = 2
 
-// said is an answer, and what its author understood.
-type said struct {
-	text       string
-	understood problem
-	code       string // "" where there is no program
+// completion is an answer, with the problem as its author understood it.
+type completion struct {
+	text    string
+	reading problem
+	code    string // "" where there is no program
 }
 
 // answer draws a completion for the corpus.
-func (c *corpus) answer(p problem, g guessing, rng *rand.Rand) said {
+func (c *corpus) answer(p problem, g guessRates, rng *rand.Rand) completion {
 	switch r := rng.Float64(); {
-	case r < talks:
-		return said{text: p.talk(rng), understood: p}
-	case r < talks+answersOther:
-		return written(pick(rng, c.families).instance(rng), rng)
+	case r < noProgram:
+		return completion{text: p.talk(rng), reading: p}
+	case r < noProgram+otherProblem:
+		return writeProgram(pick(rng, c.families).instance(rng), rng)
 	}
-	return written(c.guess(p, nil, g, rng), rng)
+	return writeProgram(c.guess(p, nil, g, rng), rng)
 }
 
-// written is a program for a problem, with slips.
-func written(p problem, rng *rand.Rand) said {
+// writeProgram answers with a program for a problem, with slips.
+func writeProgram(p problem, rng *rand.Rand) completion {
 	code := p.program()
-	for range poisson(rng, rng.ExpFloat64()*meanSlips) {
+	for range poisson(rng, rng.ExpFloat64()*meanSlipsPerProgram) {
 		code = slip(code, rng)
 	}
-	return said{fenced(code, rng), p, code}
+	return completion{fenced(code, rng), p, code}
 }
 
-// again is the second answer of an author whose first was wrong. It is never the same program.
-func (c *corpus) again(p problem, first said, g guessing, rng *rand.Rand) said {
+// secondAnswerTo draws the second answer of an author whose first was wrong. It is never the same program.
+func (c *corpus) secondAnswerTo(p problem, first completion, g guessRates, rng *rand.Rand) completion {
 	for {
-		var but *problem
-		if first.code != "" && rng.Float64() < sees {
-			but = &first.understood
+		var wrong *problem
+		if first.code != "" && rng.Float64() < knowsMistake {
+			wrong = &first.reading
 		}
-		if a := written(c.guess(p, but, g, rng), rng); a.code != first.code {
+		if a := writeProgram(c.guess(p, wrong, g, rng), rng); a.code != first.code {
 			return a
 		}
 	}
@@ -80,56 +80,56 @@ func (p problem) talk(rng *rand.Rand) string {
 	return p.fill(strings.ReplaceAll(says, "{task}", p.result()))
 }
 
-// guess is the problem as its author understood it; it never needs something that the statement lacks. It may be of a held-back family,
-// and then the program is wrong. After a wrong answer, the author keeps the parts that were right, and does not repeat the wrong guess
-// for the rest.
-func (c *corpus) guess(p problem, wrong *problem, g guessing, rng *rand.Rand) problem {
-	op, give := true, true
+// guess draws how an author understands a problem. The op and output that the author takes it for need no number or label that the
+// statement lacks. They may form a held-back family, and then the program is wrong for the problem. wrong is how the author understood it
+// before, if that is to be corrected: what was right then is kept, and the rest is guessed again, differently.
+func (c *corpus) guess(p problem, wrong *problem, g guessRates, rng *rand.Rand) problem {
+	guessOp, guessOutput := true, true
 	if wrong != nil {
-		op, give = wrong.op.name != p.op.name, wrong.output.name != p.output.name
+		guessOp, guessOutput = wrong.op.name != p.op.name, wrong.output.name != p.output.name
 	}
 	for range 20 {
 		u := p
-		if op && rng.Float64() < g.op {
+		if guessOp && rng.Float64() < g.op {
 			u.op = pick(rng, append(c.opsAlike[p.op.name], p.op))
 		}
-		if give && rng.Float64() < g.give {
+		if guessOutput && rng.Float64() < g.output {
 			u.output = pick(rng, append(c.outputsAlike[p.output.name], p.output))
 		}
-		before := wrong != nil && (op && u.op.name == wrong.op.name || give && u.output.name == wrong.output.name)
-		if !before {
+		repeated := wrong != nil && (guessOp && u.op.name == wrong.op.name || guessOutput && u.output.name == wrong.output.name)
+		if !repeated {
 			return u
 		}
 	}
 	return p
 }
 
-// opsLike are the ops that an op may be mistaken for: of those with the same input that need nothing it lacks, the most
-// similarly worded.
+// opsLike are the ops that an op may be mistaken for: the most similarly worded of those that have the same input and need no
+// placeholder that it lacks.
 func opsLike(o op) []op {
-	return mostLike(o, ops, func(x op) []string { return x.says }, func(x op) bool {
-		return x.name != o.name && x.in == o.in && within(x.code, o.code)
+	return mostAlike(o, ops, func(x op) []string { return x.says }, func(x op) bool {
+		return x.name != o.name && x.in == o.in && placeholdersWithin(x.code, o.code)
 	})
 }
 
-// outputsLike are the outputs that an output may be mistaken for.
+// outputsLike are the outputs that an output may be mistaken for, chosen in the same way.
 func outputsLike(o output) []output {
-	return mostLike(o, outputs, func(x output) []string { return []string{x.says} }, func(x output) bool {
-		return x.name != o.name && x.call == o.call && within(x.code, o.code)
+	return mostAlike(o, outputs, func(x output) []string { return []string{x.says} }, func(x output) bool {
+		return x.name != o.name && x.call == o.call && placeholdersWithin(x.code, o.code)
 	})
 }
 
-func mostLike[T any](it T, all []T, says func(T) []string, may func(T) bool) []T {
+func mostAlike[T any](it T, all []T, says func(T) []string, may func(T) bool) []T {
 	alike := keep(all, may)
 	slices.SortStableFunc(alike, func(a, b T) int { return cmp.Compare(likeness(says(b), says(it)), likeness(says(a), says(it))) })
-	return slices.Clip(alike[:min(wordedAlike, len(alike))])
+	return slices.Clip(alike[:min(alikeChoices, len(alike))])
 }
 
-var slots = regexp.MustCompile(`\{[a-z]+\}`)
+var placeholders = regexp.MustCompile(`\{[a-z]+\}`)
 
-// within reports whether all placeholders of a pattern also occur in the other, or are the input's, which every statement has.
-func within(pattern, other string) bool {
-	for _, s := range slots.FindAllString(pattern, -1) {
+// placeholdersWithin reports whether all placeholders of a pattern also occur in the other, except for {v}, which every statement has.
+func placeholdersWithin(pattern, other string) bool {
+	for _, s := range placeholders.FindAllString(pattern, -1) {
 		if s != "{v}" && !strings.Contains(other, s) {
 			return false
 		}
@@ -137,7 +137,7 @@ func within(pattern, other string) bool {
 	return true
 }
 
-// likeness is the share of common words.
+// likeness is the Jaccard similarity of the sets of words: the number of common ones divided by the number of all.
 func likeness(a, b []string) float64 {
 	x, y := wordsOf(a), wordsOf(b)
 	both := 0
@@ -157,13 +157,12 @@ func wordsOf(says []string) map[string]bool {
 	return set
 }
 
-// fenced is a completion with a program: mostly in a code block as requested, else without a fence or in an unclosed
-// block.
+// fenced puts a program into a code block, as the prompt requests; rarely it omits the fence, or does not close it.
 func fenced(code string, rng *rand.Rand) string {
 	switch r := rng.Float64(); {
-	case r < leavesNoFence:
+	case r < noFence:
 		return code
-	case r < leavesNoFence+leavesItOpen:
+	case r < noFence+openFence:
 		return "```python\n" + code
 	}
 	return "```python\n" + code + "```"

@@ -14,13 +14,13 @@ type corpus struct {
 	families     []family
 	opsAlike     map[string][]op
 	outputsAlike map[string][]output
-	taken        map[string]bool
+	statements   map[string]bool
 	solutions    solutions
 }
 
 func newCorpus(w familySplit, s *sets) *corpus {
 	c := &corpus{
-		families: w.train, opsAlike: map[string][]op{}, outputsAlike: map[string][]output{}, taken: s.taken, solutions: s.solutions,
+		families: w.train, opsAlike: map[string][]op{}, outputsAlike: map[string][]output{}, statements: s.statements, solutions: s.solutions,
 	}
 	for _, o := range ops {
 		c.opsAlike[o.name] = opsLike(o)
@@ -31,23 +31,23 @@ func newCorpus(w familySplit, s *sets) *corpus {
 	return c
 }
 
-// dialogue is what one author says about a problem: an answer, and perhaps a second one if that was wrong.
+// dialogue is one author's work on a problem: an answer, and perhaps a second one if the first was wrong.
 type dialogue struct {
-	first  said
-	shown  *data.Test // a failing test, if the author is shown one
+	first  completion
+	shown  *data.Test // the test that the feedback shows as failed; nil if none
 	second string     // "" if there is none
 }
 
 // example is example i of the corpus: a problem with several authors' answers.
 func (c *corpus) example(i int) (problem, []dialogue) {
 	rng := rand.New(rand.NewPCG(corpusSeed, uint64(i)))
-	g := fair
-	if i >= fairSteps*batch {
-		g = poor
+	g := mostlyRight
+	if i >= firstLessonSteps*batch {
+		g = mostlyGuessed
 	}
 	for {
 		p := pick(rng, c.families).instance(rng)
-		if c.taken[p.statement()] || c.solutions.in(p.program()) {
+		if c.statements[p.statement()] || c.solutions.in(p.program()) {
 			continue
 		}
 		var dialogues []dialogue
@@ -60,20 +60,20 @@ func (c *corpus) example(i int) (problem, []dialogue) {
 	}
 }
 
-func (c *corpus) dialogue(p problem, g guessing, rng *rand.Rand) dialogue {
+func (c *corpus) dialogue(p problem, g guessRates, rng *rand.Rand) dialogue {
 	d := dialogue{first: c.answer(p, g, rng)}
-	if strings.Contains(d.first.text, p.solution()) || rng.Float64() >= triesAgain {
+	if strings.Contains(d.first.text, p.solution()) || rng.Float64() >= secondAnswer {
 		return d
 	}
-	if d.first.code != "" && rng.Float64() < isShownATest {
+	if d.first.code != "" && rng.Float64() < shownTest {
 		d.shown = &p.tests(1, rng)[0]
 	}
-	d.second = c.again(p, d.first, g, rng).text
+	d.second = c.secondAnswerTo(p, d.first, g, rng).text
 	return d
 }
 
-// all is everything that the tokenizer and that many training steps see.
-func (c *corpus) all(steps int) iter.Seq2[problem, []dialogue] {
+// examples are all examples for the tokenizer, which have negative numbers, and then those for the given number of training steps.
+func (c *corpus) examples(steps int) iter.Seq2[problem, []dialogue] {
 	return func(yield func(problem, []dialogue) bool) {
 		for i := -tokenizerTexts; i < steps*batch; i++ {
 			if !yield(c.example(i)) {

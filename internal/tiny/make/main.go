@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// The seeds of everything that is drawn.
+// The seeds of all random draws.
 const (
 	problemSeed    = 1
 	corpusSeed     = 2

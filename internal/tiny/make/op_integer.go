@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// integerOps compute with one integer. Inputs are positive.
+// integerOps compute with one integer, which is positive.
 var integerOps = []op{
 	{name: "plus", says: list("{v} plus {k}", "the sum of {v} and {k}"),
 		code: "{v} + {k}",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// textOps compute with a string of lower-case letters, at least six of them.
+// textOps compute with a string of at least six lower-case letters.
 var textOps = []op{
 	{name: "upper", says: list("{v} in upper case", "{v} with all letters in upper case"),
 		code: "{v}.upper()",
@@ -48,7 +48,7 @@ var wordsOps = []op{
 		eval: on(func(_ env, w []string) any { return each(w, func(s string) int { return len(s) }) })},
 }
 
-// ops are all operations, each with the shape that it reads.
+// ops are all ops; the tables above leave out their input, which is set here.
 var ops = func() (all []op) {
 	for _, g := range []struct {
 		in  shape

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// output is how a program returns a result of any type. {E} is the expression, or its description in words.
+// output is how a program prints or returns a result of any type. {E} is the expression of the op, in code or in words.
 type output struct {
 	name string
 	call bool // the program is a function
@@ -44,7 +44,7 @@ var outputs = []output{
 		show: func(_ env, _, v any) any { return []any{v, v} }},
 }
 
-// printed is what Python prints for values.
+// printed is what Python's print writes for values.
 func printed(values ...any) string {
 	return strings.Join(each(values, func(v any) string {
 		switch v := v.(type) {

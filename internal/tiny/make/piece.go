@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shape is the type of a value passed between pieces.
+// shape is the type of an input.
 type shape string
 
 const (
@@ -16,17 +16,17 @@ const (
 	words   shape = "words"   // []string
 )
 
-// env is what distinguishes the instances of a family.
+// env holds the drawn values that distinguish the instances of a family.
 type env struct {
 	v, f   string // names of the variable and of the function
-	k, m   int    // m belongs to the output
+	k, m   int    // numbers of the op and of the output
 	c      string // a letter that an input string may begin and end with
 	label  string
 	saying int // which wording of the op
 	frame  int // which wording of the whole statement
 }
 
-// draw draws an instance for an op.
+// draw draws the values of an instance.
 func draw(rng *rand.Rand, o op) env {
 	e := env{
 		v: pick(rng, inputs[o.in].names), f: pick(rng, functions), k: 2 + rng.IntN(8), m: 2 + rng.IntN(8), label: pick(rng, labels),
@@ -126,7 +126,7 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// op is what is computed. Its code is an expression.
+// op is what a program computes, as a Python expression (code), in words, and in Go (eval).
 type op struct {
 	name  string
 	in    shape

@@ -17,8 +17,8 @@ type family struct {
 
 func (f family) String() string { return f.op.name + "/" + f.output.name }
 
-// byOp are all families by op, in the order of the tables.
-func byOp() [][]family {
+// familiesByOp are all families, a list for each op, in the order of the tables.
+func familiesByOp() [][]family {
 	all := make([][]family, len(ops))
 	for i, o := range ops {
 		for _, out := range outputs {
@@ -56,14 +56,14 @@ func (p problem) statement() string {
 	return p.fill(text)
 }
 
-// result is the expected result in words, as a pattern.
+// result describes in words what the program prints or returns, with placeholders.
 func (p problem) result() string {
 	return strings.ReplaceAll(p.output.says, "{E}", p.op.says[p.saying])
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// program is a right program.
+// program is a program that solves the problem.
 func (p problem) program() string {
 	body := strings.ReplaceAll(p.output.code, "{E}", p.op.code)
 	if p.call {

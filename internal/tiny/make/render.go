@@ -13,11 +13,11 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// textRenderer renders a problem with its answers into tokens, as trainer and sampler see them.
+// textRenderer renders a problem with its answers into tokens, by the same wording and chat format as a run does.
 type textRenderer struct {
 	tok      *tokenizer.Tokenizer
 	wording  *prompt.Builder
-	told     *template.Template
+	feedback *template.Template
 	renderer *chat.Renderer
 }
 
@@ -27,14 +27,14 @@ func newRenderer(c *corpus) (*textRenderer, *tokenizer.Trained, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := template.New("heal.tmpl").Parse(tiny.HealWording())
+	feedback, err := template.New("heal.tmpl").Parse(tiny.HealWording())
 	if err != nil {
 		return nil, nil, err
 	}
 	var failed error
 	trained, err := tokenizer.Train(func(yield func(string) bool) {
-		for p, dialogues := range c.all(0) {
-			texts, err := texts(wording, told, p, dialogues[0])
+		for p, dialogues := range c.examples(0) {
+			texts, err := texts(wording, feedback, p, dialogues[0])
 			if err != nil {
 				failed = err
 				return
@@ -57,11 +57,12 @@ func newRenderer(c *corpus) (*textRenderer, *tokenizer.Trained, error) {
 		return nil, nil, err
 	}
 	renderer, err := chat.ForModel(tok, chat.Options{})
-	return &textRenderer{tok, wording, told, renderer}, trained, err
+	return &textRenderer{tok, wording, feedback, renderer}, trained, err
 }
 
-// texts are what the tokenizer is trained on: roles and texts. For a second turn, the text is what the author is told.
-func texts(wording *prompt.Builder, told *template.Template, p problem, d dialogue) ([]string, error) {
+// texts are the texts of a dialogue on which the tokenizer is trained, each after its role: the prompt, the first answer, and the feedback
+// if there is a second answer.
+func texts(wording *prompt.Builder, feedback *template.Template, p problem, d dialogue) ([]string, error) {
 	task := p.task()
 	messages, err := wording.Messages(&task)
 	if err != nil {
@@ -71,7 +72,7 @@ func texts(wording *prompt.Builder, told *template.Template, p problem, d dialog
 	if d.second == "" {
 		return said, nil
 	}
-	text, err := tell(told, p, d.shown)
+	text, err := feedbackText(feedback, p, d.shown)
 	return append(said, "user\n"+text), err
 }
 
@@ -93,7 +94,7 @@ func (v *textRenderer) datum(p problem, d dialogue) (model.Datum, error) {
 	}
 	say(d.first.text)
 	if d.second != "" {
-		text, err := tell(v.told, p, d.shown)
+		text, err := feedbackText(v.feedback, p, d.shown)
 		if err != nil {
 			return model.Datum{}, err
 		}
@@ -107,8 +108,8 @@ func (v *textRenderer) datum(p problem, d dialogue) (model.Datum, error) {
 	return model.NewConversation(tokens, spans, make([]float32, len(tokens)-1), 1), nil
 }
 
-// tell is what an author is told about a wrong answer, in the words of env=heal.
-func tell(told *template.Template, p problem, shown *data.Test) (string, error) {
+// feedbackText is the feedback on a wrong answer, in the words of env=heal.
+func feedbackText(wording *template.Template, p problem, shown *data.Test) (string, error) {
 	finding := struct {
 		Statement, Input, Expected string
 		Test                       int
@@ -125,6 +126,6 @@ func tell(told *template.Template, p problem, shown *data.Test) (string, error) 
 		}
 	}
 	var out strings.Builder
-	err := told.Execute(&out, finding)
+	err := wording.Execute(&out, finding)
 	return strings.TrimSuffix(out.String(), "\n"), err
 }

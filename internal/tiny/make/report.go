@@ -14,13 +14,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// kinds are the columns of the report: all held-out problems, those of trained families, and the others.
+// kinds are the tables of the report: all held-out problems, those of trained families, and the others.
 var kinds = []string{"of any kind", "trained on", "never trained on"}
 
 // ks are the k of pass@k; the first is the mean over the samples.
 var ks = []int{1, 4, 16, 64}
 
-// attempt is the part of a line of `grpo eval --out` that is needed here.
+// attempt is a line of `grpo eval --out`, as far as the report needs it.
 type attempt struct {
 	Problem     string  `json:"problem"`
 	Temperature float64 `json:"temperature"`
@@ -66,7 +66,7 @@ func report(w io.Writer, files []string) error {
 	return nil
 }
 
-// count reads a file of completions.
+// count tallies a file of completions by problem.
 func count(path string) (map[string]*tally, error) {
 	f, err := os.Open(path)
 	if err != nil {

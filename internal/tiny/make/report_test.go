@@ -13,7 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// For each held-out problem of a trained family the greedy completion and one of 64 samples are right; for the others none.
+// The report separates trained families from the others: here the greedy completion and one of 64 samples are right for each problem of
+// a trained family, and none for the others.
 func TestTheReportCountsKindsApart(t *testing.T) {
 	train, heldOut, err := tiny.Problems()
 	require.NoError(t, err)

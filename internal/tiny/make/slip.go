@@ -12,14 +12,14 @@ import (
 // tokens matches what a slip can change: words, numbers, strings, operators, and other single characters.
 var tokens = regexp.MustCompile("[A-Za-z_]+|[0-9]+|\"[^\"\n]*\"|\\*\\*|//|==|!=|<=|>=|[^ \n]")
 
-// confused are groups of tokens that are mistaken for each other.
+// confused are groups of tokens that authors confuse with each other.
 var confused = [][]string{
 	strings.Fields("max min sum len sorted abs"), strings.Fields("print return"), strings.Fields("int str list"),
 	strings.Fields("upper title lower"), strings.Fields("count find index"), strings.Fields("split strip"), strings.Fields("in not"),
 	strings.Fields("all any"), strings.Fields("for while if"), strings.Fields("+ - * // / % **"), strings.Fields("< <= > >= == !="),
 }
 
-// slip makes one slip in a program, at a random token.
+// slip changes one random token of a program.
 func slip(code string, rng *rand.Rand) string {
 	at := tokens.FindAllStringIndex(code, -1)
 	if len(at) == 0 {
@@ -35,8 +35,8 @@ func slip(code string, rng *rand.Rand) string {
 	return code[:on[0]] + slipped(code[on[0]:on[1]], names, rng) + code[on[1]:]
 }
 
-// slipped is the replacement of a token: one that it is confused with, a number off by one, a string without its quotes
-// or another word, another name of the program, or nothing.
+// slipped returns what replaces a token: a token that it is confused with, a number that is off by one, a string without
+// its quotes or with another word, another name in the program, or nothing.
 func slipped(token string, names []string, rng *rand.Rand) string {
 	for _, group := range confused {
 		if at := slices.Index(group, token); at >= 0 {

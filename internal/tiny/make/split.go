@@ -12,10 +12,10 @@ import (
 
 // Sizes of the data sets.
 const (
-	instancesPerFamily  = 5   // for training
+	instancesPerFamily  = 5   // of a trained family, in the training set
 	instancesPerHeldOut = 3   // of a held-back family
-	instancesHeldOut    = 120 // new instances of trained families
-	instancesValidation = 70  // the same, for the validation set
+	instancesHeldOut    = 120 // of trained families, one each, in the held-out set
+	instancesValidation = 70  // the same, in the validation set
 	heldOutFamilies     = 30
 	validationFamilies  = 26
 
@@ -25,75 +25,77 @@ const (
 // familySplit says which families are trained on, and which are held back.
 type familySplit struct{ train, heldOut, validation []family }
 
-// newFamilySplit holds back families for the two sets, with the same number of each op and each output, or one more.
-func newFamilySplit() (w familySplit) {
+// newFamilySplit holds back families for the two sets. It takes the ops in turn, and of each a family whose output is held back least, so
+// that the held-back families are spread evenly over ops and outputs.
+func newFamilySplit() (split familySplit) {
 	rng := rand.New(rand.NewPCG(problemSeed, 0))
-	grid, back := byOp(), map[string]int{} // by output: how many are held back
+	grid, heldBack := familiesByOp(), map[string]int{} // by output: how many are held back
 	rng.Shuffle(len(grid), func(i, j int) { grid[i], grid[j] = grid[j], grid[i] })
 	for i := range heldOutFamilies + validationFamilies {
-		of := grid[i%len(grid)]
-		rng.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
-		slices.SortStableFunc(of, func(a, b family) int { return cmp.Compare(back[a.output.name], back[b.output.name]) })
-		f := of[0]
-		grid[i%len(grid)] = of[1:]
-		back[f.output.name]++
+		families := grid[i%len(grid)]
+		rng.Shuffle(len(families), func(i, j int) { families[i], families[j] = families[j], families[i] })
+		slices.SortStableFunc(families, func(a, b family) int { return cmp.Compare(heldBack[a.output.name], heldBack[b.output.name]) })
+		f := families[0]
+		grid[i%len(grid)] = families[1:]
+		heldBack[f.output.name]++
 		if i < heldOutFamilies {
-			w.heldOut = append(w.heldOut, f)
+			split.heldOut = append(split.heldOut, f)
 		} else {
-			w.validation = append(w.validation, f)
+			split.validation = append(split.validation, f)
 		}
 	}
-	for _, of := range grid {
-		w.train = append(w.train, of...)
+	for _, families := range grid {
+		split.train = append(split.train, families...)
 	}
-	return w
+	return split
 }
 
-// sets are the problems for training, for results, and for choosing settings.
+// sets are the problems for training, for results (heldOut), and for choosing settings (validation).
 type sets struct {
 	train, heldOut, validation []problem
-	taken                      map[string]bool // statements, in any set
+	statements                 map[string]bool // of all sets
 	solutions                  solutions       // of the last two sets
 }
 
 // problems draws the sets. All statements differ, and no solution of a held-out problem solves a training problem.
 func (w familySplit) problems() *sets {
-	s := &sets{taken: map[string]bool{}}
-	s.heldOut = s.held(w.train, w.heldOut, instancesHeldOut, rand.New(rand.NewPCG(heldOutSeed, 0)))
-	s.validation = s.held(w.train, w.validation, instancesValidation, rand.New(rand.NewPCG(validationSeed, 0)))
+	s := &sets{statements: map[string]bool{}}
+	s.heldOut = s.drawHeldOut(w.train, w.heldOut, instancesHeldOut, rand.New(rand.NewPCG(heldOutSeed, 0)))
+	s.validation = s.drawHeldOut(w.train, w.validation, instancesValidation, rand.New(rand.NewPCG(validationSeed, 0)))
 	rng := rand.New(rand.NewPCG(problemSeed, 1))
 	for _, f := range w.train {
 		for range instancesPerFamily {
-			s.train = append(s.train, s.fresh(f, rng)...)
+			s.train = append(s.train, s.newInstance(f, rng)...)
 		}
 	}
 	return s
 }
 
-// held draws problems of held-back families, and new ones of trained families.
-func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []problem) {
+// drawHeldOut draws a held-out set: problems of the families in never, and one each of `known` trained families.
+func (s *sets) drawHeldOut(train, never []family, known int, rng *rand.Rand) (set []problem) {
 	for _, f := range never {
 		for range instancesPerHeldOut {
-			set = append(set, s.fresh(f, rng)...)
+			set = append(set, s.newInstance(f, rng)...)
 		}
 	}
 	for _, i := range rng.Perm(len(train))[:known] {
-		set = append(set, s.fresh(train[i], rng)...)
+		set = append(set, s.newInstance(train[i], rng)...)
 	}
 	for _, p := range set {
 		s.solutions = append(s.solutions, withoutSpace(p.program()))
 	}
-	// The first problems should be a mix, for evaluations on only some.
+	// Evaluations on only the first problems should have a mix, too.
 	rng.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
 	return set
 }
 
-// fresh draws a new instance of a family, or none, as some families have few.
-func (s *sets) fresh(f family, rng *rand.Rand) []problem {
+// newInstance draws an instance whose statement is new and whose program solves no held-out problem. It returns none if it finds none,
+// because some families have few instances.
+func (s *sets) newInstance(f family, rng *rand.Rand) []problem {
 	for range 100 {
 		p := f.instance(rng)
-		if !s.taken[p.statement()] && !s.solutions.in(p.program()) {
-			s.taken[p.statement()] = true
+		if !s.statements[p.statement()] && !s.solutions.in(p.program()) {
+			s.statements[p.statement()] = true
 			return []problem{p}
 		}
 	}
@@ -112,7 +114,7 @@ func records(set []problem, tests int, seed uint64) (lines []data.Record) {
 // solutions are programs that solve held-out problems, without white space.
 type solutions []string
 
-// in reports whether a text contains one of them, apart from white space.
+// in reports whether a text contains one of them, whatever the white space.
 func (s solutions) in(text string) bool {
 	text = withoutSpace(text)
 	return slices.ContainsFunc(s, func(program string) bool { return strings.Contains(text, program) })

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// The model and how it is trained.
+// Size of the vocabulary, and settings of the training.
 const (
-	vocabulary    = 768
-	fairSteps     = 700 // at a constant rate
-	trainingSteps = 900 // after the first ones the rate falls to 0
-	batch         = 16  // problems per step, each with several authors' answers
-	authors       = 3
-	learningRate  = 3e-3
+	vocabulary       = 768
+	firstLessonSteps = 700 // at a constant learning rate
+	trainingSteps    = 900 // both lessons; in the second the learning rate falls to 0
+	batch            = 16  // problems per step, each with several authors' answers
+	authors          = 3
+	learningRate     = 3e-3
 
 	tokenizerTexts = 8000 // problems for training the tokenizer
 )
@@ -46,22 +46,22 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, st
 	if err != nil {
 		return err
 	}
-	first := lesson{steps: steps * fairSteps / trainingSteps, schedule: "constant", warmup: 50}
+	first := lesson{steps: steps * firstLessonSteps / trainingSteps, schedule: "constant", warmup: 50}
 	if err := first.teach(ctx, b, p, c, v); err != nil {
 		return err
 	}
-	if err := saveAnew(p, dir); err != nil {
+	if err := replaceModel(p, dir); err != nil {
 		return err
 	}
 	// The second lesson starts from the weights as saved, with new moments.
 	if p, err = model.Open(b, dir, true, model.Options{}); err != nil {
 		return err
 	}
-	second := lesson{from: fairSteps, steps: steps - first.steps, schedule: "linear", warmup: 10}
+	second := lesson{from: firstLessonSteps, steps: steps - first.steps, schedule: "linear", warmup: 10}
 	if err := second.teach(ctx, b, p, c, v); err != nil {
 		return err
 	}
-	if err := saveAnew(p, dir); err != nil {
+	if err := replaceModel(p, dir); err != nil {
 		return err
 	}
 	if err := trained.Save(dir); err != nil {
@@ -71,22 +71,22 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, st
 	return atomicfile.WriteBytes(filepath.Join(dir, "generation_config.json"), []byte(generation))
 }
 
-// saveAnew writes a model to a folder that it removes first.
-func saveAnew(p *model.Policy, dir string) error {
+// replaceModel removes a folder and writes a model to it.
+func replaceModel(p *model.Policy, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	return p.SaveModel(dir)
 }
 
-// lesson is a range of training steps.
+// lesson is a range of training steps with a learning rate schedule of its own.
 type lesson struct {
 	from, steps int
 	schedule    string
 	warmup      int
 }
 
-// teach trains all weights, supervised.
+// teach trains all weights on the examples of the lesson.
 func (l lesson) teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v *textRenderer) error {
 	if l.steps == 0 {
 		return nil

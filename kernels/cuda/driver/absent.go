@@ -7,7 +7,7 @@ import "context"
 // Built reports whether this binary has the GPU backend.
 const Built = false
 
-// Device is an open card, of which there is none without the GPU backend.
+// Device is an open card. Without the GPU backend none can be opened.
 type Device struct{}
 
 // Options are how a card is used.

@@ -2,8 +2,8 @@
 
 package driver
 
-// Calls that cu lacks, and launches, for which cu crosses from Go to C five times. The Context, Function and Stream of cu are structs
-// with the driver's handle as the only field, so that a cast of a pointer gives the handle.
+// Calls that cu lacks, and launches: cu takes five calls from Go to C for one. The Context, Function and Stream of cu are structs whose
+// only field is the driver's handle, so a cast of the pointer gives the handle.
 
 /*
 #cgo noescape grpo_cuda_launch
@@ -14,7 +14,7 @@ package driver
 
 #include "cuda.h"
 
-// The context that this thread has, by the number of the device that is in use; 0: none of ours.
+// The number of the Device whose context is current for this thread; 0: none. It saves calls of cuCtxSetCurrent.
 static __thread uint64_t entered;
 
 static CUresult grpo_cuda_enter(CUcontext context, uint64_t device)
@@ -32,11 +32,12 @@ static CUresult grpo_cuda_forget(void)
 	return cuCtxSetCurrent(NULL);
 }
 
-// A launch sets the context itself, so that it may come from any thread. The driver copies the arguments before it returns.
+// Makes the context current and launches in one call from Go, so that a launch need not lock its goroutine to a thread. The driver copies
+// the arguments before it returns.
 static CUresult grpo_cuda_launch(CUcontext context, uint64_t device, CUfunction f, CUstream stream, const unsigned *grid,
 	const unsigned *block, unsigned shared, uint64_t *arguments, int count)
 {
-	void *at[32]; // mostArgs
+	void *at[32]; // maxArgs
 	CUresult answer = grpo_cuda_enter(context, device);
 	if (answer)
 		return answer;
@@ -45,8 +46,8 @@ static CUresult grpo_cuda_launch(CUcontext context, uint64_t device, CUfunction 
 	return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, at, NULL);
 }
 
-// A copy that waits for its turn in a stream, and is done when it returns: cuMemcpyDtoH takes turns with no stream of
-// ours. It is one call, since memory of Go may be used by C for no longer than that.
+// Copies after the work queued in a stream, and waits: cuMemcpyDtoH uses the default stream, with which our streams do not synchronise. One
+// call does both, because C may use Go's memory only until it returns.
 static CUresult grpo_cuda_read(CUstream stream, void *to, CUdeviceptr from, size_t bytes)
 {
 	CUresult answer = cuMemcpyDtoHAsync(to, from, bytes, stream);
@@ -72,7 +73,7 @@ func allowShared(f cu.Function, bytes int) error {
 	return asError(C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&f)), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 }
 
-// enterContext makes a context current for this thread, unless it is already: device is the number of its Device.
+// enterContext makes a context current for this thread, unless it is already; device is the number of the Device that it belongs to.
 func enterContext(c cu.CUContext, device uint64) error {
 	return asError(C.grpo_cuda_enter(*(*C.CUcontext)(unsafe.Pointer(&c)), C.uint64_t(device)))
 }
@@ -97,11 +98,11 @@ func asError(code C.CUresult) error {
 	if code == C.CUDA_SUCCESS {
 		return nil
 	}
-	return likeCode(cu.Success, int(code))
+	return cuError(cu.Success, int(code))
 }
 
-// likeCode makes an error of the unexported type of cu's errors.
-func likeCode[T interface {
+// cuError converts a code to the type of cu's errors, which is not exported, but can be inferred from a value.
+func cuError[T interface {
 	~int
 	error
 }](_ T, code int) error {

@@ -18,7 +18,7 @@ const (
 	stagingBytes = 1 << 20 // per slot
 	landingBytes = 256 << 10
 
-	// PinnedBytes is the total.
+	// PinnedBytes is their total size.
 	PinnedBytes = stagingSlots*stagingBytes + landingBytes
 )
 
@@ -46,7 +46,7 @@ func (d Driver) String() string {
 	return fmt.Sprintf("%s, CUDA %s, %d cards", d.Library, d.Version, len(d.Cards))
 }
 
-// Card describes one device, as it was when it was queried.
+// Card describes one device at the time it was queried.
 type Card struct {
 	Index      int
 	Name       string

@@ -31,16 +31,16 @@ type Device struct {
 	number  uint64 // counts the devices that this process has opened, from 1
 	spin    bool
 
-	lost     atomic.Pointer[Error]    // the first error that lasts
+	lost     atomic.Pointer[Error]    // the first sticky error
 	launched atomic.Pointer[Function] // the last kernel launched
 
-	closed atomic.Bool
-	mu     sync.Mutex
-	held   map[resource]struct{} // the resources to release
-	sum    Held                  // of held
+	closed  atomic.Bool
+	mu      sync.Mutex
+	held    map[resource]struct{} // resources that were not released yet
+	heldSum Held                  // of held
 }
 
-// openings counts devices, so that a thread does not take the context of a closed device for that of a later one.
+// openings numbers the devices that are opened, so that a thread does not take the context of a closed device for that of a later one.
 var openings atomic.Uint64
 
 // Open opens a card. Close releases it.
@@ -61,7 +61,7 @@ func Open(index int, o Options) (*Device, error) {
 		}
 		return nil, unusable(NoDevice, "cuda:%d: expected one of the %d cards here, cuda:0 to cuda:%d", index, count, count-1)
 	}
-	card, device, err := look(index)
+	card, device, err := queryCard(index)
 	if err == nil {
 		err = card.Trouble
 	}
@@ -124,7 +124,7 @@ func (d *Device) usable() error {
 	return nil
 }
 
-// begin is enter, but also works while the device is being closed.
+// begin is enter without the check for a closed device, for Close and what it releases.
 func (d *Device) begin() error {
 	if lost := d.lost.Load(); lost != nil {
 		return lost
@@ -146,13 +146,13 @@ func (d *Device) leave(doing string, err error) error {
 	return d.failed(doing, err)
 }
 
-// failed converts the error of a call, and records the first one after which the card is lost.
+// failed converts the error of a call. After a sticky error the card is lost, and every call returns the first such error.
 func (d *Device) failed(doing string, err error) error {
 	failure := cardError(d.card, doing, err)
 	if f := d.launched.Load(); f != nil {
 		failure.Launched = f.name
 	}
-	if lasting(failure.Code) && !d.lost.CompareAndSwap(nil, failure) {
+	if sticky(failure.Code) && !d.lost.CompareAndSwap(nil, failure) {
 		return d.lost.Load()
 	}
 	return failure

@@ -14,9 +14,9 @@ import (
 	"gorgonia.org/cu"
 )
 
-// The tests below hold on every card. This one: data comes back unchanged, by every kind of transfer.
+// Every kind of transfer leaves the data unchanged.
 func TestMemory(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	s := stream(t, d)
 	text := bytes.Repeat([]byte("0123456789"), 100)
 	m, err := d.Alloc(int64(2 * len(text)))
@@ -60,9 +60,9 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A full card reports how much memory is free, and can be used further.
+// The error of an allocation that is too large says how much memory is free, and the card remains usable.
 func TestNoMemory(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	_, err := d.Alloc(3 << 30)
 	require.ErrorIs(t, err, ErrMemory)
 	require.NotErrorIs(t, err, ErrLost)
@@ -79,7 +79,7 @@ func TestNoMemory(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	one, two := stream(t, d), stream(t, d)
 	before, err := d.NewEvent(true)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestEvents(t *testing.T) {
 // An event that the card has not reached is reported as pending.
 func TestAnEventToCome(t *testing.T) {
 	t.Setenv("GRPO_EMU_ANSWER", "cuEventQuery:600")
-	d := opened(t)
+	d := openDevice(t)
 	s := stream(t, d)
 	e, err := d.NewEvent(false)
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAnEventToCome(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// What is not freed is counted, and freed at the end.
+// Close counts the resources that were not released, and releases them.
 func TestLeaks(t *testing.T) {
 	d, err := Open(0, Options{Spin: true})
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestLeaks(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, active)
 
-	again := opened(t)
+	again := openDevice(t)
 	free, _, err := again.Memory()
 	require.NoError(t, err)
 	require.Equal(t, int64(1<<29), free, "not all memory was freed")
@@ -166,7 +166,7 @@ func TestLeaks(t *testing.T) {
 
 // Goroutines move between threads; the context is current in all of them.
 func TestManyGoroutines(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -200,7 +200,7 @@ func TestManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// floats encodes numbers as in memory.
+// floats encodes numbers as the card stores them.
 func floats(x ...float32) (raw []byte) {
 	for _, v := range x {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))

@@ -1,12 +1,12 @@
 // Package driver gives access to NVIDIA cards: the driver, its cards, memory, copies, streams, events, modules and launches,
 // through gorgonia.org/cu. It knows nothing of operations, models or tensors; package cuda builds on it.
 //
-// # No toolkit, and no driver either
+// # Build without toolkit and driver
 //
 // The package needs the build tag gpu; without it, it needs no C and only reports that the binary was built without the GPU
 // backend. With the tag it compiles and links on a machine that has neither the CUDA toolkit nor the driver: cu compiles
-// against the header in ../include, its -lcuda finds the empty archive in lib/, and the functions of the driver are those of
-// loader.c, which jump to the driver once Probe or Open has loaded it. Nothing touches the driver before that, so a binary
+// against the header in ../include, its -lcuda finds the empty archive in lib/, and loader.c defines the functions of the
+// driver, which jump to the driver once Probe or Open has loaded it. The driver is not loaded before that, so a binary
 // with the GPU backend starts anywhere, and commands that need no card (--help, the programs of a sandbox) never
 // initialise one. GRPO_CUDA_LIB names a library to use instead of libcuda.so.1, such as an emulated card.
 //
@@ -16,7 +16,7 @@
 // # Threads
 //
 // A context is current for an OS thread, and goroutines move between threads. So each call makes the context current, unless
-// its thread has it already; a Device may be used by several goroutines at once. Work in one stream is done in order; between
+// it is already for its thread; a Device may be used by several goroutines at once. Work in one stream is done in order; between
 // streams, only an Event imposes an order.
 //
 // # Errors

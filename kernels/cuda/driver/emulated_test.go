@@ -16,19 +16,20 @@ import (
 )
 
 func init() {
-	tasks["saxpy"] = func() error { return probes(saxpy) }
-	tasks["crowd"] = func() error { return probes(crowd) }
-	tasks["wrong"] = func() error { return probes(tooFar) }
+	tasks["saxpy"] = func() error { return withProbeKernels(saxpy) }
+	tasks["crowd"] = func() error { return withProbeKernels(crowd) }
+	tasks["wrong"] = func() error { return withProbeKernels(tooFar) }
 	tasks["refused"] = func() error {
-		return probes(func(d *Device, _ *Stream, _ *Module) error {
+		return withProbeKernels(func(d *Device, _ *Stream, _ *Module) error {
 			_, err := d.Load(".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\n\tfrobnicate.f32 %f1;\n}\n")
 			return err
 		})
 	}
 }
 
-// probes loads the probe kernels and uses them. A lost card closes without an error, every other with nothing allocated.
-func probes(use func(*Device, *Stream, *Module) error) error {
+// withProbeKernels calls use with the probe kernels loaded on a card. A lost card must close without an error, any other with nothing
+// allocated.
+func withProbeKernels(use func(*Device, *Stream, *Module) error) error {
 	text, err := probeKernels("kernels")
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func saxpy(d *Device, s *Stream, m *Module) error {
 	return errors.Join(err, there.Close(), up.Close(), memory.Free(), pinned.Free())
 }
 
-// crowd runs it repeatedly on one card.
+// crowd runs saxpy repeatedly on one card.
 func crowd(d *Device, s *Stream, m *Module) error {
 	for range 20 {
 		if err := saxpy(d, s, m); err != nil {
@@ -116,7 +117,7 @@ func crowd(d *Device, s *Stream, m *Module) error {
 	return nil
 }
 
-// tooFar writes after the end of its memory.
+// tooFar launches a kernel that writes past the end of its memory.
 func tooFar(d *Device, s *Stream, m *Module) error {
 	f, err := m.Function("collatz")
 	if err != nil {
@@ -132,7 +133,7 @@ func tooFar(d *Device, s *Stream, m *Module) error {
 	return errors.Join(err, memory.Free())
 }
 
-// Real kernels, called through cu, on a device that executes them.
+// The emulated device executes compiled kernels, launched through cu.
 func TestKernelsRun(t *testing.T) {
 	for _, task := range []string{"saxpy", "crowd"} {
 		out, ok := apart.Emulated(t, task)
@@ -145,7 +146,7 @@ func TestKernelsRun(t *testing.T) {
 	require.Contains(t, out, "128.0 MiB of memory")
 }
 
-// Failures of that device are reported in the words of the backend.
+// Each failure of the emulated device becomes the error message that it would be on a card.
 func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 	for _, c := range []struct{ task, env, want string }{
 		{"saxpy", "GRPO_EMU_DEVICES=0", "finds no card"},

@@ -32,7 +32,7 @@ var ErrMemory = errors.New("the card is out of memory")
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: %s: %s", e.Card, e.Doing, e.Said)
 	switch {
-	case lasting(e.Code):
+	case sticky(e.Code):
 		if e.Launched != "" {
 			text += "; the last kernel launched was " + e.Launched
 		}
@@ -47,11 +47,11 @@ func (e *Error) Error() string {
 
 // Is matches ErrLost and ErrMemory.
 func (e *Error) Is(target error) bool {
-	return target == ErrLost && lasting(e.Code) || target == ErrMemory && e.Code == C.CUDA_ERROR_OUT_OF_MEMORY
+	return target == ErrLost && sticky(e.Code) || target == ErrMemory && e.Code == C.CUDA_ERROR_OUT_OF_MEMORY
 }
 
-// lasting reports whether every later call will fail, too, because a kernel or the card failed.
-func lasting(code int) bool {
+// sticky reports whether the error of a kernel or of the card makes every later call of this process fail, too.
+func sticky(code int) bool {
 	switch code {
 	case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, C.CUDA_ERROR_EXTERNAL_DEVICE,
 		C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_ASSERT, C.CUDA_ERROR_HARDWARE_STACK_ERROR,
@@ -65,9 +65,9 @@ func lasting(code int) bool {
 
 // codeOf is the CUresult of an error of cu. cu does not export the type of its errors, but a type parameter can infer it
 // from an exported value.
-func codeOf(err error) int { return codeLike(cu.Success, err) }
+func codeOf(err error) int { return cuErrorCode(cu.Success, err) }
 
-func codeLike[T ~int](_ T, err error) int {
+func cuErrorCode[T ~int](_ T, err error) int {
 	if err == nil {
 		return C.CUDA_SUCCESS
 	}
@@ -80,5 +80,5 @@ func codeLike[T ~int](_ T, err error) int {
 // cardError converts an error of cu about a card.
 func cardError(card Card, doing string, err error) *Error {
 	code := codeOf(err)
-	return &Error{Card: card, Doing: doing, Code: code, Said: inWords(code)}
+	return &Error{Card: card, Doing: doing, Code: code, Said: describeCode(code)}
 }

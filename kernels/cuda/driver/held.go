@@ -58,7 +58,7 @@ type resource interface {
 func (d *Device) Held() Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.sum
+	return d.heldSum
 }
 
 // keep records a resource.
@@ -66,7 +66,7 @@ func (d *Device) keep(r resource) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held[r] = struct{}{}
-	r.count(&d.sum, 1)
+	r.count(&d.heldSum, 1)
 }
 
 // drop releases a resource. A second release is an error, because its address may belong to another resource by then.
@@ -75,7 +75,7 @@ func (d *Device) drop(r resource, what string) error {
 	_, known := d.held[r]
 	if known {
 		delete(d.held, r)
-		r.count(&d.sum, -1)
+		r.count(&d.heldSum, -1)
 	}
 	d.mu.Unlock()
 	if !known {
@@ -95,8 +95,8 @@ func (d *Device) Close() error {
 		failures = append(failures, d.leave("waiting for its end", cu.Synchronize()))
 	}
 	d.mu.Lock()
-	left, sum := d.held, d.sum
-	d.held, d.sum = nil, Held{}
+	left, sum := d.held, d.heldSum
+	d.held, d.heldSum = nil, Held{}
 	d.mu.Unlock()
 	for r := range left {
 		failures = append(failures, r.release())

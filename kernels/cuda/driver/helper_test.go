@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
-// tasks are for processes whose driver is not open yet.
+// tasks run in processes of their own, because a driver is opened once per process.
 var tasks = apart.Tasks{
 	"nothing": func() error { return nil },
 	"before": func() error {
@@ -91,7 +91,7 @@ var tasks = apart.Tasks{
 	},
 }
 
-// work opens a card and makes one object of each kind on it. A card that is lost meanwhile closes without an error.
+// work opens a card and calls use with one resource of each kind. If the card is lost, closing it must not return an error.
 func work(use func(*Device, *Stream, *Memory, *Module) error) error {
 	d, err := Open(0, Options{})
 	if err != nil {
@@ -119,7 +119,7 @@ func work(use func(*Device, *Stream, *Memory, *Module) error) error {
 	return err
 }
 
-// lostOr is the error of a card that was lost, if it closed without a word.
+// lostOr returns the error by which a card was lost, or another error if that is not ErrLost or if closing the card failed.
 func lostOr(lost, closing error) error {
 	if closing != nil {
 		return fmt.Errorf("closing: %v", closing)
@@ -151,14 +151,14 @@ func tests(m *testing.M) int {
 	return m.Run()
 }
 
-// probeKernels is the PTX with which the device itself is tested.
+// probeKernels is the PTX of the kernels that test the emulated device.
 func probeKernels(file string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("../src/probe", file+".ptx"))
 	return string(text), err
 }
 
-// opened is the first card; when it is closed at the end of the test, nothing may be allocated.
-func opened(t *testing.T) *Device {
+// openDevice opens the first card. It is closed at the end of the test, when nothing may be allocated.
+func openDevice(t *testing.T) *Device {
 	t.Helper()
 	d, err := Open(0, Options{})
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func opened(t *testing.T) *Device {
 	return d
 }
 
-// stream is a stream that is closed at the end of the test.
+// stream makes a stream, which is closed at the end of the test.
 func stream(t *testing.T, d *Device) *Stream {
 	t.Helper()
 	s, err := d.NewStream()
@@ -175,7 +175,7 @@ func stream(t *testing.T, d *Device) *Stream {
 	return s
 }
 
-// transfers are those of a stream, and are closed at the end of the test.
+// transfers makes the Transfers of a stream, which are closed at the end of the test.
 func transfers(t *testing.T, s *Stream) *Transfers {
 	t.Helper()
 	moves, err := s.NewTransfers()

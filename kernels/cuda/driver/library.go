@@ -24,7 +24,7 @@ const Built = true
 const (
 	// libraryVariable is the environment variable that names a library to use instead of the driver.
 	libraryVariable = "GRPO_CUDA_LIB"
-	usualLibrary    = "libcuda.so.1"
+	defaultLibrary  = "libcuda.so.1"
 )
 
 // library opens the driver on its first call, once per process.
@@ -32,7 +32,7 @@ var library = sync.OnceValues(openLibrary)
 
 // openLibrary loads the driver, without looking at its cards.
 func openLibrary() (Driver, error) {
-	file := usualLibrary
+	file := defaultLibrary
 	if other := os.Getenv(libraryVariable); other != "" {
 		file = other
 	}
@@ -42,11 +42,11 @@ func openLibrary() (Driver, error) {
 	answer := C.grpo_cuda_open(name, &text[0], C.int(len(text)))
 	said := C.GoString(&text[0])
 	switch {
-	case answer == C.GRPO_CUDA_NO_LIBRARY && file == usualLibrary:
+	case answer == C.GRPO_CUDA_NO_LIBRARY && file == defaultLibrary:
 		return Driver{}, unusable(NoDriver, "no NVIDIA driver: %s; install it (in a container: start that with its GPUs)", said)
 	case answer == C.GRPO_CUDA_NO_LIBRARY:
 		return Driver{}, unusable(DriverBroken, "%s: %s; unset it for the driver of this machine", libraryVariable, said)
-	case answer == C.GRPO_CUDA_NO_DRIVER && file != usualLibrary:
+	case answer == C.GRPO_CUDA_NO_DRIVER && file != defaultLibrary:
 		return Driver{}, unusable(DriverBroken, "%s=%s is no CUDA driver: it has no cuInit; unset it for the driver of this machine",
 			libraryVariable, said)
 	case answer == C.GRPO_CUDA_NO_DRIVER:
@@ -64,7 +64,7 @@ func openLibrary() (Driver, error) {
 	return driver, startError(said, int(answer))
 }
 
-// startError says why a driver does not start; nil if it does.
+// startError converts the code of cuInit to an error with advice; nil if the driver has started.
 func startError(path string, code int) error {
 	do := map[int]string{
 		C.CUDA_ERROR_STUB_LIBRARY:                   "this is the stub that comes with the toolkit: take its folder out of LD_LIBRARY_PATH",
@@ -83,11 +83,11 @@ func startError(path string, code int) error {
 	if !known {
 		advice = "look at nvidia-smi and at dmesg"
 	}
-	return unusable(DriverBroken, "%s does not start: %s; %s", path, inWords(code), advice)
+	return unusable(DriverBroken, "%s does not start: %s; %s", path, describeCode(code), advice)
 }
 
-// inWords describes a code in the words of the driver, such as "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
-func inWords(code int) string {
+// describeCode describes a code in the words of the driver, such as "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+func describeCode(code int) string {
 	var name, text *C.char
 	C.cuGetErrorName(C.CUresult(code), &name)
 	C.cuGetErrorString(C.CUresult(code), &text)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The binary does not link to a driver library: it starts where there is none, and does not load one where there is.
+// The binary does not link to a driver library, so it starts on machines without one, and loads none at its start elsewhere.
 func TestNothingIsLinked(t *testing.T) {
 	self, err := elf.Open("/proc/self/exe")
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestNothingIsLinked(t *testing.T) {
 	}
 }
 
-// The assembler text of the jumps is accepted for both architectures, if there is a compiler for the other one.
+// The assembly of loader.c is accepted for both architectures; the other one needs its cross compiler.
 func TestTheLoaderAssembles(t *testing.T) {
 	for _, compiler := range []string{"gcc", "aarch64-linux-gnu-gcc"} {
 		t.Run(compiler, func(t *testing.T) {

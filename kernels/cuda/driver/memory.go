@@ -72,7 +72,7 @@ type Pinned struct {
 	device *Device
 }
 
-// Pin allocates pinned memory of zeros. It is lost to all other programs of the machine, so allocate little.
+// Pin allocates pinned memory of zeros. The system can neither swap it out nor give it to another program, so allocate little.
 func (d *Device) Pin(bytes int) (*Pinned, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("%s: a pinned allocation of %d bytes, expected more than 0", d.card, bytes)

@@ -37,7 +37,7 @@ func (r *Refused) Error() string {
 // Unwrap returns the driver's answer.
 func (r *Refused) Unwrap() error { return r.Answer }
 
-// logBytes is the size of the compiler's log; its first lines are the ones that matter.
+// logBytes is the maximum size of the compiler's log. Its first lines matter most, so that the rest may be cut off.
 const logBytes = 8 << 10
 
 // Load compiles PTX. If the driver refuses it, the error is a *Refused.
@@ -52,7 +52,7 @@ func (d *Device) Load(ptx string) (*Module, error) {
 	module, err := cu.LoadDataEx(ptx, &cu.JITErrorLogBuffer{Buffer: buffer})
 	if err = d.leave("loading kernels", err); err != nil {
 		refused, ok := err.(*Error)
-		if !ok || lasting(refused.Code) || refused.Code == C.CUDA_ERROR_OUT_OF_MEMORY {
+		if !ok || sticky(refused.Code) || refused.Code == C.CUDA_ERROR_OUT_OF_MEMORY {
 			return nil, err
 		}
 		return nil, &Refused{refused, firstLines(C.GoString((*C.char)(log)), 8)}
@@ -88,8 +88,8 @@ func (m *Module) release() error {
 	return m.device.leave("unloading kernels", m.module.Unload())
 }
 
-// usualShared is the dynamic shared memory that a launch may use without AllowShared.
-const usualShared = 48 << 10
+// defaultShared is the shared memory that a launch may use without AllowShared.
+const defaultShared = 48 << 10
 
 // Function is a kernel and its resource usage.
 type Function struct {
@@ -111,7 +111,7 @@ func (m *Module) Function(name string) (*Function, error) {
 		return nil, err
 	}
 	function, err := m.module.Function(name)
-	f := &Function{device: d, function: function, name: name, allowed: usualShared}
+	f := &Function{device: d, function: function, name: name, allowed: defaultShared}
 	for _, ask := range []struct {
 		attribute cu.FunctionAttribute
 		into      *int
@@ -128,7 +128,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	if err = d.leave("looking for a kernel", err); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", name, err)
 	}
-	f.allowed = min(usualShared, usualShared-f.Shared)
+	f.allowed = min(defaultShared, defaultShared-f.Shared)
 	return f, nil
 }
 
@@ -158,7 +158,7 @@ func (f *Function) AllowShared(bytes int) error {
 // Dim is a number of blocks or threads in x, y and z; 0 counts as 1.
 type Dim struct{ X, Y, Z int }
 
-// counts are the numbers for a launch.
+// counts are the numbers that the driver expects.
 func (d Dim) counts() *[3]uint32 {
 	return &[3]uint32{uint32(max(d.X, 1)), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))}
 }
@@ -172,7 +172,7 @@ func (d Dim) String() string {
 	return fmt.Sprintf("%d × %d × %d", c[0], c[1], c[2])
 }
 
-// By sets Y to the number of blocks for columns, each of which handles the given number.
+// By sets Y to the number of blocks that handle the columns, `each` columns per block.
 func (d Dim) By(columns, each int) Dim {
 	d.Y = (columns + each - 1) / each
 	return d
@@ -193,13 +193,13 @@ func Float(x float32) Arg { return Arg(math.Float32bits(x)) }
 // Double is an argument of type double.
 func Double(x float64) Arg { return Arg(math.Float64bits(x)) }
 
-// mostArgs is the maximum number of arguments of a launch.
-const mostArgs = 32
+// maxArgs is the maximum number of arguments of a launch; grpo_cuda_launch has an array of this size.
+const maxArgs = 32
 
 // Launch queues a kernel: grid blocks of block threads, with shared bytes of dynamic shared memory per block.
 func (s *Stream) Launch(f *Function, grid, block Dim, shared int, args ...Arg) error {
-	if len(args) > mostArgs {
-		return fmt.Errorf("kernel %s: %d arguments, expected at most %d", f.name, len(args), mostArgs)
+	if len(args) > maxArgs {
+		return fmt.Errorf("kernel %s: %d arguments, expected at most %d", f.name, len(args), maxArgs)
 	}
 	if shared > f.allowed {
 		return fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, expected at most %d: AllowShared comes first", f.name, shared, f.allowed)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
-// kernel loads a module of the probe kernels and finds one of them.
+// kernel loads a file of probe kernels and looks up one of them.
 func kernel(t *testing.T, d *Device, file, name string) *Function {
 	t.Helper()
 	text, err := probeKernels(file)
@@ -31,7 +31,7 @@ func kernel(t *testing.T, d *Device, file, name string) *Function {
 }
 
 func TestLaunch(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	s := stream(t, d)
 	saxpy := kernel(t, d, "kernels", "saxpy")
 	require.Equal(t, []any{"saxpy", 0, 0, 1024}, []any{saxpy.Name(), saxpy.Local, saxpy.Shared, saxpy.Threads})
@@ -59,7 +59,7 @@ func TestLaunch(t *testing.T) {
 }
 
 func TestSharedMemory(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	s := stream(t, d)
 	const name = "missing_barrier_right" // it has 1 KiB of static shared memory
 	m, err := d.Alloc(2048)
@@ -82,9 +82,9 @@ func TestSharedMemory(t *testing.T) {
 	require.NoError(t, m.Free())
 }
 
-// If the driver refuses PTX, the error has its compiler's message in one line.
+// If the driver refuses PTX, the error includes the log of its compiler, in one line.
 func TestRefusedKernels(t *testing.T) {
-	d := opened(t)
+	d := openDevice(t)
 	_, err := d.Load("nonsense")
 	var refused *Refused
 	require.ErrorAs(t, err, &refused)
@@ -104,7 +104,7 @@ func TestRefusedKernels(t *testing.T) {
 // A card without memory for kernels is not reported as a compile error.
 func TestNoMemoryForKernels(t *testing.T) {
 	t.Setenv("GRPO_EMU_ANSWER", "cuModuleLoadDataEx:2")
-	d := opened(t)
+	d := openDevice(t)
 	text, err := probeKernels("kernels")
 	require.NoError(t, err)
 	_, err = d.Load(text)
@@ -123,7 +123,7 @@ func TestACrash(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out, want), out)
 }
 
-// A card that is lost, at any call, gives a typed error from then on, and closing adds nothing.
+// If the card is lost, at any call, all later calls return a typed error, and closing adds no other.
 func TestTheCardIsLost(t *testing.T) {
 	seen := map[string]bool{}
 	for at := 1; ; at++ {

@@ -45,9 +45,9 @@ func probe() (Driver, error) {
 		return driver, startError(driver.Library, codeOf(err))
 	}
 	for i := range count {
-		card, device, err := look(i)
+		card, device, err := queryCard(i)
 		if err == nil && card.Trouble == nil {
-			card.Free, err = free(card, device)
+			card.Free, err = freeMemory(card, device)
 		}
 		if err != nil {
 			card.Trouble = err
@@ -57,8 +57,8 @@ func probe() (Driver, error) {
 	return driver, nil
 }
 
-// look queries the properties of a card that need no context.
-func look(index int) (Card, cu.Device, error) {
+// queryCard queries the properties of a card that need no context.
+func queryCard(index int) (Card, cu.Device, error) {
 	card := Card{Index: index}
 	device, err := cu.GetDevice(index)
 	if err == nil {
@@ -96,8 +96,8 @@ func look(index int) (Card, cu.Device, error) {
 	return card, device, nil
 }
 
-// free makes a context for a moment, to query the free memory.
-func free(card Card, device cu.Device) (bytes int64, err error) {
+// freeMemory makes a context for a moment, to query the free memory.
+func freeMemory(card Card, device cu.Device) (bytes int64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	context, err := device.RetainPrimaryCtx()

@@ -41,7 +41,7 @@ func TestProbe(t *testing.T) {
 		Shared: 166912}, driver.Cards[1])
 }
 
-// Each possible fault of a driver is reported in one line, which says what to do.
+// Each reason why a driver cannot be used is reported in one line that says what to do.
 func TestDriversThatCannotBeUsed(t *testing.T) {
 	notALibrary := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(notALibrary, []byte("no library"), 0o644))
@@ -71,7 +71,7 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 	require.Contains(t, out, "serves CUDA 10.2")
 }
 
-// So is each possible fault of a card.
+// Each reason why a card cannot be used is reported in one line that says what to do.
 func TestCardsThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -118,7 +118,7 @@ func TestACardThatIsNotThere(t *testing.T) {
 	require.True(t, why.Absent())
 }
 
-// The probe gives up on a driver that hangs.
+// Probe returns when its context ends, even if the driver has not answered.
 func TestProbeIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -18,7 +18,7 @@ type Stream struct {
 	stream cu.Stream
 }
 
-// NewStream makes a stream, which waits for other streams only by an Event.
+// NewStream makes a stream. Only an Event makes it wait for other streams.
 func (d *Device) NewStream() (*Stream, error) {
 	if err := d.enter(); err != nil {
 		return nil, err

@@ -4,35 +4,35 @@ package driver
 
 import "errors"
 
-// line is the alignment of transfers in pinned memory: a cache line.
-const line = 64
+// cacheLine is the alignment of transfers in pinned memory.
+const cacheLine = 64
 
 // Transfers copy between ordinary host memory and the card through pinned memory, in the order of a stream. Only one goroutine may use
 // them at a time.
 //
-// Uploads go through a ring of slots. The copies of a full slot are followed by an event, and the slot is reused when the card has
-// reached it. So an upload waits only if the card has not yet copied any slot of the ring.
+// Uploads go through a ring of slots. When a slot is full, an event is recorded after its copies, and the slot is reused when the card has
+// reached the event. So an upload waits only if all slots are full and the card has not yet copied the oldest.
 type Transfers struct {
 	stream *Stream
 
-	ring []slot
-	now  int // the index of the slot being filled
-	used int // bytes used of that slot
+	ring    []slot
+	current int // the index of the slot being filled
+	used    int // bytes used of that slot
 
 	landing *Pinned
-	landed  int // bytes of landing that are reserved
-	coming  []arrival
+	landed  int // bytes of landing that are taken
+	fetches []fetch
 }
 
 // slot is a buffer of the ring.
 type slot struct {
 	pinned *Pinned
-	taken  *Event // the card has copied the slot
-	queued bool   // taken is recorded, and nobody has waited for it yet
+	copied *Event // the card has copied the slot
+	queued bool   // copied is recorded, and nobody has waited for it yet
 }
 
-// arrival is a queued copy to landing[at:], which Sync will move to to.
-type arrival struct {
+// fetch is a queued copy to landing[at:], which Sync will copy on to `to`.
+type fetch struct {
 	to []byte
 	at int
 }
@@ -44,7 +44,7 @@ func (s *Stream) NewTransfers() (*Transfers, error) {
 
 func (s *Stream) newTransfers(slots, bytes, landing int) (*Transfers, error) {
 	t := &Transfers{stream: s, ring: make([]slot, slots)}
-	err := t.take(bytes, landing)
+	err := t.allocate(bytes, landing)
 	switch {
 	case err == nil:
 		return t, nil
@@ -54,14 +54,13 @@ func (s *Stream) newTransfers(slots, bytes, landing int) (*Transfers, error) {
 	return nil, errors.Join(err, t.Close())
 }
 
-// take allocates the memory and the events.
-func (t *Transfers) take(bytes, landing int) (err error) {
+func (t *Transfers) allocate(bytes, landing int) (err error) {
 	d := t.stream.device
 	for i := range t.ring {
 		if t.ring[i].pinned, err = d.Pin(bytes); err != nil {
 			return err
 		}
-		if t.ring[i].taken, err = d.NewEvent(false); err != nil {
+		if t.ring[i].copied, err = d.NewEvent(false); err != nil {
 			return err
 		}
 	}
@@ -76,8 +75,8 @@ func (t *Transfers) Close() error {
 		if s.pinned != nil {
 			failures = append(failures, s.pinned.Free())
 		}
-		if s.taken != nil {
-			failures = append(failures, s.taken.Close())
+		if s.copied != nil {
+			failures = append(failures, s.copied.Close())
 		}
 	}
 	if t.landing != nil {
@@ -89,9 +88,9 @@ func (t *Transfers) Close() error {
 // Upload queues a copy to the card. The caller may reuse the bytes when it returns.
 func (t *Transfers) Upload(to Ptr, from []byte) error {
 	for len(from) > 0 {
-		s := &t.ring[t.now]
+		s := &t.ring[t.current]
 		if t.used >= len(s.pinned.bytes) {
-			if err := t.turn(); err != nil {
+			if err := t.nextSlot(); err != nil {
 				return err
 			}
 			continue
@@ -101,28 +100,28 @@ func (t *Transfers) Upload(to Ptr, from []byte) error {
 			return err
 		}
 		from, to = from[n:], to+Ptr(n)
-		t.used += (n + line - 1) / line * line
+		t.used += (n + cacheLine - 1) / cacheLine * cacheLine
 	}
 	return nil
 }
 
-// turn goes on to the next slot, after it has waited for the card to copy that.
-func (t *Transfers) turn() error {
-	full := &t.ring[t.now]
-	if err := t.stream.Record(full.taken); err != nil {
+// nextSlot goes on to the next slot, and waits until the card has copied what that holds.
+func (t *Transfers) nextSlot() error {
+	full := &t.ring[t.current]
+	if err := t.stream.Record(full.copied); err != nil {
 		return err
 	}
 	full.queued = true
-	t.now, t.used = (t.now+1)%len(t.ring), 0
-	next := &t.ring[t.now]
+	t.current, t.used = (t.current+1)%len(t.ring), 0
+	next := &t.ring[t.current]
 	if !next.queued {
 		return nil
 	}
 	next.queued = false
-	return next.taken.Sync()
+	return next.copied.Sync()
 }
 
-// Fetch queues a copy from the card; the bytes are valid after the next Sync. A copy larger than landing is waited for at once.
+// Fetch queues a copy from the card; the bytes are valid after the next Sync. It waits for a copy that is larger than landing.
 func (t *Transfers) Fetch(to []byte, from Ptr) error {
 	switch {
 	case len(to) == 0:
@@ -137,8 +136,8 @@ func (t *Transfers) Fetch(to []byte, from Ptr) error {
 	if err := t.stream.Download(t.landing, t.landed, from, len(to)); err != nil {
 		return err
 	}
-	t.coming = append(t.coming, arrival{to, t.landed})
-	t.landed += (len(to) + line - 1) / line * line
+	t.fetches = append(t.fetches, fetch{to, t.landed})
+	t.landed += (len(to) + cacheLine - 1) / cacheLine * cacheLine
 	return nil
 }
 
@@ -146,15 +145,15 @@ func (t *Transfers) Fetch(to []byte, from Ptr) error {
 func (t *Transfers) Sync() error {
 	err := t.stream.Sync()
 	if err == nil {
-		for _, a := range t.coming {
+		for _, a := range t.fetches {
 			copy(a.to, t.landing.bytes[a.at:])
 		}
 		for i := range t.ring {
 			t.ring[i].queued = false
 		}
-		t.now, t.used = 0, 0
+		t.current, t.used = 0, 0
 	}
-	clear(t.coming) // drop the references to the callers' memory
-	t.coming, t.landed = t.coming[:0], 0
+	clear(t.fetches) // drop the references to the callers' memory
+	t.fetches, t.landed = t.fetches[:0], 0
 	return err
 }

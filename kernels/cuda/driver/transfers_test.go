@@ -15,10 +15,10 @@ import (
 )
 
 func init() {
-	tasks["transfers"] = func() error { return carried(func(*Transfers) {}) }
+	tasks["transfers"] = func() error { return roundTrips(func(*Transfers) {}) }
 	tasks["too early"] = func() error {
-		// The mistake: a slot is overwritten before the card has read it.
-		return carried(func(t *Transfers) {
+		// A deliberate mistake: slots are overwritten before the card has read them.
+		return roundTrips(func(t *Transfers) {
 			for i := range t.ring {
 				t.ring[i].queued = false
 			}
@@ -26,8 +26,8 @@ func init() {
 	}
 }
 
-// carried uploads pieces of all sizes through a small ring, and downloads them through a small buffer.
-func carried(afterUpload func(*Transfers)) error {
+// roundTrips uploads pieces of random sizes through a small ring, and downloads them through a small buffer.
+func roundTrips(afterUpload func(*Transfers)) error {
 	d, err := Open(0, Options{})
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func carried(afterUpload func(*Transfers)) error {
 	return errors.Join(err, t.Close(), m.Free(), s.Close(), d.Close())
 }
 
-// Transfers through pinned memory do not change the data, and a slot is not overwritten before the card has read it: with the mistake
-// planted, the device reports it.
+// Transfers through pinned memory do not change the data, and do not overwrite a slot before the card has read it. The emulated device
+// would report that, as it does for the deliberate mistake.
 func TestTransfers(t *testing.T) {
 	out, ok := apart.Emulated(t, "transfers")
 	require.True(t, ok, out)

@@ -31,8 +31,8 @@ const maxThreads = 64
 // cells makes the cells of one rung.
 type cells struct {
 	rung           Rung
-	source, config int // memory files that every cell inherits
-	ownUser        bool
+	source, config int           // memory files that every cell inherits
+	ownUser        bool          // every cell runs as a user of its own
 	groups         *memoryGroups // nil below RungFull
 	room           *scratch.Room // nil from RungNamespaces on
 
@@ -40,11 +40,11 @@ type cells struct {
 	supervisor *jail.Supervisor // nil before the first cell, and after a failure until the next cell
 }
 
-// crowded names the limit that leaves too little room for processes and says how to raise it; "" if there is enough.
-func crowded() string { return jail.Crowded() }
+// processLimitAdvice names the limit that allows too few processes and says how to raise it; "" if none does.
+func processLimitAdvice() string { return jail.Crowded() }
 
-// newKit prepares a rung. Whether the machine supports it shows only when a cell is made.
-func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
+// newWorkerFactory prepares a rung. Whether the machine supports the rung turns out only when a cell is made.
+func newWorkerFactory(rung Rung, py *interpreter, preload string) (workerFactory, error) {
 	if rung == RungUnsafe {
 		room, err := scratch.NewRoom() // if this process is killed, a later one removes it
 		if err != nil {
@@ -103,7 +103,7 @@ func (c *cells) configFile(rung Rung, py *interpreter) (int, error) {
 		Exe: py.Exe, Args: py.command(jail.SourceFD), Env: program.Environment,
 		ScratchBytes: scratch.Bytes, ScratchFiles: scratch.Files,
 	}
-	config.Readable, config.Links = py.view()
+	config.Readable, config.Links = py.visibleFiles()
 	if rung != RungLandlock {
 		config.Processes = maxThreads + 2
 	}
@@ -125,7 +125,7 @@ func (c *cells) open(ctx context.Context, slot int) (worker, error) {
 		return nil, fmt.Errorf("start a cell: %w", err)
 	}
 	w.hidden = proc.Parent(w.pid) == 0 && !pollOne(w.pidfd, time.Now())
-	if w.hidden && c.rung != RungLandlock { // there the tests have our user and our namespace, so we can watch them
+	if w.hidden && c.rung != RungLandlock { // on RungLandlock tests have our user and namespace, so /proc shows them to us
 		w.close()
 		return nil, errors.New("/proc shows nothing of a cell: mounted with hidepid it hides processes of other users")
 	}
@@ -173,8 +173,8 @@ func (c *cells) enterGroup(w *cell) (err error) {
 	return w.group.add(w.pid)
 }
 
-// startProcess has the supervisor start the process of a cell. A supervisor that has failed is replaced; its
-// cells died with it, and the runs on them are retried.
+// startProcess has the supervisor start the process of a cell. It replaces a supervisor that has failed, whose
+// cells have died with it; the runs on them are retried.
 func (c *cells) startProcess(user int, scratch string, control, stderr int) (pid, pidfd int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +195,8 @@ func (c *cells) startProcess(user int, scratch string, control, stderr int) (pid
 	return 0, -1, err
 }
 
-// ownUser is the user id of a slot's cells, which nobody else should have: it depends on our process id and, for processes with the
-// same id in other containers, on our PID namespace. In a user namespace with few ids it is one of the last.
+// ownUser is the user id of a slot's cells, which no other process should have. So it depends on our process id and, as processes in other
+// containers may have the same one, on our PID namespace. If that id is not mapped in our user namespace, it is one from 64000 on.
 func ownUser(slot int) int {
 	const first, last = 0x70000000, 0x7fffffff
 	our := os.Getpid()

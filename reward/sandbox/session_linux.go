@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// talk is a process that stays in a cell and answers calls. To the zygote it is one long test: its result descriptor is a
-// socket, and its standard output and error are memory files, emptied before every call. Between calls the process is stopped
-// with all its threads, so that an idle one costs only memory.
+// cellSession is the process of a session in a cell. To the zygote it is one long test, whose result descriptor is a
+// socket. Its standard output and error are memory files, emptied before every call. Between calls the process is stopped
+// with all its threads, so that it costs only memory.
 //
 // A request is a random token of eight bytes, the length and the content. The answer has the same form and the same token,
-// so that what a thread of an earlier call writes is not taken for the answer to this one.
-type talk struct {
+// so that what a thread of an earlier call writes is not taken for the answer to this call.
+type cellSession struct {
 	cell   *cell
 	files  *testFiles
 	limits SessionLimits
@@ -32,18 +32,18 @@ type talk struct {
 	ended  bool
 }
 
-// startTime is the processor time that a process may use until it reports that it is ready. Until then it runs trusted code
-// only.
-const startTime = 10 * time.Second
+// startLimit is the processor time that a process may use until it reports that it is ready. It can be generous, because until
+// then the process runs only trusted code.
+const startLimit = 10 * time.Second
 
 const frameHeader = 12
 
-func (c *cell) begin(ctx context.Context, p Program, l SessionLimits) (dialogue, error) {
-	files, err := newTalkFiles(p)
+func (c *cell) begin(ctx context.Context, p Program, l SessionLimits) (sessionProcess, error) {
+	files, err := newSessionFiles(p)
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{cell: c, files: files, limits: l, pidfd: -1}
+	t := &cellSession{cell: c, files: files, limits: l, pidfd: -1}
 	if err := t.start(ctx); err != nil {
 		c.kill()
 		c.spent = true
@@ -53,8 +53,8 @@ func (c *cell) begin(ctx context.Context, p Program, l SessionLimits) (dialogue,
 	return t, nil
 }
 
-// newTalkFiles are the files of a test, but result and tail are the two ends of a socket.
-func newTalkFiles(p Program) (f *testFiles, err error) {
+// newSessionFiles makes the files of a session's process. Unlike those of a test, result and tail are the two ends of a socket.
+func newSessionFiles(p Program) (f *testFiles, err error) {
 	f = &testFiles{-1, -1, -1, -1, -1, -1}
 	defer func() {
 		if err != nil {
@@ -79,16 +79,16 @@ func newTalkFiles(p Program) (f *testFiles, err error) {
 }
 
 // start has the zygote fork the process, and waits until it is ready.
-func (t *talk) start(ctx context.Context) error {
-	w := t.watch(Limits{CPU: startTime, Memory: t.limits.Call.Memory, Output: t.limits.Call.Output}.effective())
-	heard := frame{fd: t.files.tail}
-	w.hear = heard.read
+func (t *cellSession) start(ctx context.Context) error {
+	w := t.watch(Limits{CPU: startLimit, Memory: t.limits.Call.Memory, Output: t.limits.Call.Output}.effective())
+	ready := frame{fd: t.files.tail}
+	w.readTail = ready.read
 	if err := w.boundMemory(); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, t.cell.kill)()
 	w.start = time.Now()
-	if err := w.send(t.limits.Total + startTime); err != nil {
+	if err := w.send(t.limits.Total + startLimit); err != nil {
 		return err
 	}
 	d, err := w.follow()
@@ -97,7 +97,7 @@ func (t *talk) start(ctx context.Context) error {
 		return ctx.Err()
 	case err != nil:
 		return err
-	case d != nil || w.stopped != 0 || !heard.whole():
+	case d != nil || w.stopped != 0 || !ready.whole():
 		text, _, _ := readMemoryFile(t.files.stderr, stderrTail)
 		return fmt.Errorf("the process was not ready after %v: %s", time.Since(w.start), lastLine(string(text)))
 	}
@@ -115,16 +115,16 @@ func (t *talk) start(ctx context.Context) error {
 
 var errEnded = errors.New("the process ended as soon as it was ready")
 
-// awaitPid is the process id of a test that has written something. Where cells are hidden, the zygote's message with the id may come later.
+// awaitPid finds the process id of a test that has written something. If the cell is hidden, it waits for the zygote's message with the id.
 func (w *watch) awaitPid() (pid int, err error) {
 	for w.test() == 0 {
 		if !w.cell.hidden {
 			return 0, errEnded
 		}
-		if !pollOne(w.cell.control, time.Now().Add(startTime)) {
-			return 0, fmt.Errorf("a cell did not report within %v which process is the test", startTime)
+		if !pollOne(w.cell.control, time.Now().Add(startLimit)) {
+			return 0, fmt.Errorf("a cell did not report within %v which process is the test", startLimit)
 		}
-		if d, err := w.listen(); err != nil {
+		if d, err := w.receiveReport(); err != nil {
 			return 0, err
 		} else if d != nil || w.stopped != 0 {
 			return 0, errEnded
@@ -134,36 +134,36 @@ func (w *watch) awaitPid() (pid int, err error) {
 }
 
 // watch begins to supervise a call.
-func (t *talk) watch(l Limits) *watch {
+func (t *cellSession) watch(l Limits) *watch {
 	return &watch{cell: t.cell, limits: l, files: t.files, pid: t.pid, start: time.Now()}
 }
 
-func (t *talk) signal(s unix.Signal) error {
+func (t *cellSession) signal(s unix.Signal) error {
 	if err := unix.PidfdSendSignal(t.pidfd, s, nil, 0); err != unix.ESRCH {
 		return err
 	}
 	return nil // the process has ended by itself; the zygote will report it
 }
 
-func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err error) {
-	heard := frame{fd: t.files.tail}
-	rand.Read(heard.token[:]) // never fails
+func (t *cellSession) call(ctx context.Context, request []byte, l Limits) (r Reply, err error) {
+	answer := frame{fd: t.files.tail}
+	rand.Read(answer.token[:]) // never fails
 	w := t.watch(l)
-	w.hear = heard.read
+	w.readTail = answer.read
 	w.cpuBefore, w.waitedBefore = max(proc.CPU(t.pid), t.used), proc.ThreadsOf(t.pid).Waited
 	if err := errors.Join(w.boundMemory(), truncate(t.files.stdout), truncate(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
 		return r, fmt.Errorf("begin a call: %w", err)
 	}
 	defer context.AfterFunc(ctx, t.cell.kill)()
-	message := binary.LittleEndian.AppendUint32(heard.token[:8:8], uint32(len(request)))
+	message := binary.LittleEndian.AppendUint32(answer.token[:8:8], uint32(len(request)))
 	message = append(message, request...)
 	if n, err := unix.Write(t.files.tail, message); err != nil && err != unix.EAGAIN && err != unix.EPIPE {
 		return r, fmt.Errorf("send a call: %w", err)
 	} else if n < len(message) {
-		heard.broken = true // the socket is full or closed: the process does not read its calls
+		answer.broken = true // the socket is full or closed: the process does not read its calls
 	}
-	var d *done
-	if !heard.broken {
+	var d *endReport
+	if !answer.broken {
 		d, err = w.follow()
 	}
 	if ctx.Err() != nil {
@@ -172,12 +172,12 @@ func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err
 	if err != nil {
 		return r, err
 	}
-	return t.reply(w, d, &heard)
+	return t.reply(w, d, &answer)
 }
 
 // reply is the Reply to a call. Afterwards the process is stopped, if it has answered, and otherwise gone.
-func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
-	answered := d == nil && w.stopped == 0 && heard.whole()
+func (t *cellSession) reply(w *watch, d *endReport, answer *frame) (r Reply, err error) {
+	answered := d == nil && w.stopped == 0 && answer.whole()
 	if answered {
 		if err := t.signal(unix.SIGSTOP); err != nil {
 			return r, fmt.Errorf("stop a process between calls: %w", err)
@@ -207,7 +207,7 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 	killed := r.Signal == int(unix.SIGKILL)
 	switch {
 	case answered:
-		r.Status, r.Answer = OK, heard.content()
+		r.Status, r.Answer = OK, answer.content()
 	case w.stopped == MLE, killed && w.groupKilled():
 		r.Status = MLE
 	case w.stopped == TLE, d != nil && r.CPU > w.limits.CPU:
@@ -221,7 +221,7 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 }
 
 // end ends the process. The cell can be used again if the process leaves nothing behind.
-func (t *talk) end() {
+func (t *cellSession) end() {
 	defer t.close()
 	if t.ended || t.cell.spent {
 		return
@@ -231,12 +231,12 @@ func (t *talk) end() {
 		return
 	}
 	if m, err := t.cell.receive(); err == nil && m.kind == 'D' {
-		d, err := m.done()
+		d, err := m.endReport()
 		t.cell.spent = err != nil || d.leftBehind
 	}
 }
 
-func (t *talk) close() {
+func (t *cellSession) close() {
 	t.ended = true
 	t.files.close()
 	if t.pidfd >= 0 {
@@ -253,7 +253,7 @@ type frame struct {
 	broken bool // malformed, or not an answer to this call
 }
 
-// read reads what has arrived without blocking, and tells whether the answer is complete or broken.
+// read reads what has arrived, without blocking, and reports whether no more is expected: the answer is complete or broken.
 func (f *frame) read() bool {
 	var buf [16 << 10]byte
 	for !f.broken && !f.whole() {
@@ -280,7 +280,7 @@ func (f *frame) whole() bool {
 
 func (f *frame) content() []byte { return f.got[frameHeader:] }
 
-// truncate empties a memory file and resets its offset, which the writing process shares.
+// truncate empties a memory file and resets its offset, which we share with the process that writes it.
 func truncate(fd int) error {
 	if _, err := unix.Seek(fd, 0, 0); err != nil {
 		return err

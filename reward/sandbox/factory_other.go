@@ -8,13 +8,13 @@ import (
 	"runtime"
 )
 
-// newKit prepares a rung; on this platform there is only the lowest.
-func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
+// newWorkerFactory prepares a rung. This platform has only the lowest.
+func newWorkerFactory(rung Rung, py *interpreter, preload string) (workerFactory, error) {
 	if rung == RungUnsafe {
 		return newProcesses(py, preload, os.TempDir(), func() {})
 	}
 	return nil, fmt.Errorf("not available on %s/%s", runtime.GOOS, runtime.GOARCH)
 }
 
-// crowded looks at limits of Linux only.
-func crowded() string { return "" }
+// processLimitAdvice knows only limits of Linux.
+func processLimitAdvice() string { return "" }
