@@ -28,6 +28,7 @@ func TestCancelledAsItBegins(t *testing.T) {
 			p := openPool(t, rung, 1)
 			left := 0
 			for range size(6, 10) {
+				expectHonest(t, p) // so that the program needs no new cell: its process is there sooner
 				program := cancelAtBirth(t, p)
 				end := time.Now().Add(20 * time.Second)
 				for alive(program) && time.Now().Before(end) {
