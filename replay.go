@@ -98,12 +98,12 @@ func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
 	if err != nil {
 		return nil, err
 	}
-	recorded, last := map[int]Metrics{}, 0
+	recorded, first, last := map[int]Metrics{}, 0, 0
 	for _, m := range metrics {
-		recorded[m.Step], last = m, max(last, m.Step)
+		recorded[m.Step], first, last = m, min(m.Step, cmp.Or(first, m.Step)), max(last, m.Step)
 	}
 	if recorded[step].Step != step || step < 1 {
-		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", r.dir, step, last)
+		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics are of steps %d to %d", r.dir, step, first, last)
 	}
 	return recorded, nil
 }

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -88,7 +89,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	run(t, open(t, nil, "run_dir="+dir, "max_steps=2", "eval_every=-1"))
 	_, _, err := replayed(t, dir, 3)
-	require.ErrorContains(t, err, "step 3 is not recorded; its metrics end with step 2")
+	require.ErrorContains(t, err, "step 3 is not recorded; its metrics are of steps 1 to 2")
 
 	path := filepath.Join(dir, rollouts.Plain)
 	text, err := os.ReadFile(path)
@@ -111,6 +112,9 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), []byte(other), 0o644))
 	_, _, err = replayed(t, dir, 1)
 	require.ErrorContains(t, err, "step 1: the policy before has SHA-256")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), steps[bytes.IndexByte(steps, '\n')+1:], 0o644)) // as of a fork
+	_, _, err = replayed(t, dir, 1)
+	require.ErrorContains(t, err, "step 1 is not recorded; its metrics are of steps 2 to 2")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), steps, 0o644))
 
 	all := strings.SplitAfter(string(text), "\n")

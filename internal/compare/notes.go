@@ -24,8 +24,7 @@ func (c *Comparison) notes() (notes []string) {
 	model := c.Base.Parts["model"].SHA256
 	for _, p := range c.Pairs {
 		if is := p.Run.Parts["model"].SHA256; is != model || p.Run.Settings.Model != c.Base.Settings.Model && is == "" {
-			notes = append(notes, fmt.Sprintf("%s has another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
-				p.Run.Settings.Model, c.Base.Settings.Model))
+			notes = append(notes, otherModel(p.Run, c.Base))
 		}
 		if c.Base.HeldAt(c.Step) != nil && p.Run.HeldAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
 			notes = append(notes, fmt.Sprintf("%s held out other rows than %s, so their losses do not compare; %s", p.Run.Name,
@@ -57,6 +56,20 @@ func (c *Comparison) notes() (notes []string) {
 		notes = append(notes, "held-out problems are prompted or judged differently, which also changes scores: "+strings.Join(otherwise, ", "))
 	}
 	return notes
+}
+
+// otherModel says how the model of a run differs from that of the base. Models of the same name are told apart by their SHA-256, which
+// old runs did not record.
+func otherModel(r, base *Run) string {
+	is, was := r.Settings.Model, base.Settings.Model
+	if is == was {
+		now, before := r.Parts["model"].SHA256, base.Parts["model"].SHA256
+		if now == "" || before == "" {
+			return fmt.Sprintf("%s may have another model than %s: not both recorded what was in %s", r.Name, base.Name, is)
+		}
+		is, was = is+"@"+now[:min(8, len(now))], was+"@"+before[:min(8, len(before))]
+	}
+	return fmt.Sprintf("%s has another model than %s: %s, not %s", r.Name, base.Name, is, was)
 }
 
 // notes are caveats about a single run.

@@ -29,7 +29,8 @@ type Point struct {
 // nothing to keep.
 //
 // Ends without checkpoints are kept under the name of the point. As repeated steps write the same first log, of two such
-// ends where one begins with the other only the longer is kept, until the run has repeated all of it: see dropDone.
+// ends where one begins with the other only the longer is kept, until the run has repeated all of it: see dropDone. An end
+// that differs, as after the autopilot has gone back, gets a number behind the name.
 func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	later, err := List(d.Path)
 	if err != nil {
@@ -44,24 +45,12 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	if err := disk.MkdirAll(parent); err != nil {
 		return "", err
 	}
-	aside := filepath.Join(parent, afterStep+Name(p.Step))
+	aside := datedPath(parent)
 	if len(later) == 0 {
-		kept, err := os.ReadFile(filepath.Join(aside, logs[0]))
-		switch {
-		case err == nil && bytes.HasPrefix(kept, end):
-			return aside, nil
-		case err == nil && bytes.HasPrefix(end, kept):
-			err = remove(aside)
-		case err == nil:
-			aside = datedPath(parent) // the steps differed: keep both
-		case errors.Is(err, os.ErrNotExist):
-			err = remove(aside)
+		var there bool
+		if aside, there, err = placeOfEnd(filepath.Join(parent, afterStep+Name(p.Step)), logs[0], end); there || err != nil {
+			return aside, err
 		}
-		if err != nil {
-			return "", err
-		}
-	} else {
-		aside = datedPath(parent)
 	}
 	if err := d.keepEnds(aside, logs, p); err != nil {
 		return "", fmt.Errorf("checkpoints and log lines after step %d were not moved to %s: %w; %s, then type the same again", p.Step, aside,
@@ -73,6 +62,23 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		}
 	}
 	return aside, errors.Join(disk.SyncFolder(aside), disk.SyncFolder(filepath.Join(d.Path, Checkpoints)))
+}
+
+// placeOfEnd is where to keep an end of the first log, and whether it is there already. A shorter one that it begins with is removed.
+func placeOfEnd(path, first string, end []byte) (aside string, there bool, err error) {
+	aside = path
+	for n := 2; ; n++ {
+		kept, err := os.ReadFile(filepath.Join(aside, first))
+		switch {
+		case err == nil && bytes.HasPrefix(kept, end):
+			return aside, true, nil
+		case err == nil && bytes.HasPrefix(end, kept), errors.Is(err, os.ErrNotExist):
+			return aside, false, remove(aside)
+		case err != nil:
+			return "", false, err
+		}
+		aside = fmt.Sprintf("%s-%d", path, n) // the steps differed: keep both
+	}
 }
 
 // dropDone removes ends of logs whose lines the run has written again since.

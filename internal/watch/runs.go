@@ -86,11 +86,17 @@ func isRun(dir string) bool {
 	return true
 }
 
-// runsBelow are the runs below a folder, skipping what cannot be read.
+// runsBelow are the runs below a folder, skipping what cannot be read. A link to a run elsewhere counts; one to a run below is not a
+// second run.
 func runsBelow(root string) (dirs []string) {
 	filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
-		case err != nil || !e.IsDir():
+		case err != nil:
+			return nil
+		case e.Type() == fs.ModeSymlink && !strings.HasPrefix(e.Name(), ".") && isRun(path) && leadsOut(root, path):
+			dirs = append(dirs, path)
+			return nil
+		case !e.IsDir():
 			return nil
 		case path != root && strings.HasPrefix(e.Name(), "."):
 			return fs.SkipDir
@@ -103,6 +109,12 @@ func runsBelow(root string) (dirs []string) {
 		return nil
 	})
 	return dirs
+}
+
+// leadsOut reports whether the target of a link is outside of a folder.
+func leadsOut(folder, link string) bool {
+	target, err := filepath.EvalSymlinks(link)
+	return err == nil && !strings.HasPrefix(target, filepath.Clean(folder)+string(filepath.Separator))
 }
 
 // files are those that a page is drawn from.

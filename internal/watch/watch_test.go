@@ -70,6 +70,15 @@ func TestRunsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "sweep/lr-1"}, s.Runs())
 
+	far := filepath.Join(t.TempDir(), "far")
+	newRun(t, far, 1)
+	require.NoError(t, os.Symlink(far, filepath.Join(root, "sweep", "on-a-larger-disk")))
+	require.NoError(t, os.Symlink("one", filepath.Join(root, "latest")))
+	require.NoError(t, os.Symlink(root, filepath.Join(root, "itself")))
+	s, err = New(Options{Paths: []string{root}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "sweep/lr-1", "sweep/on-a-larger-disk"}, s.Runs(), "a link counts if its run is elsewhere")
+
 	_, err = New(Options{Paths: []string{filepath.Join(root, "none")}})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "none: found no run; expected the directory of a run, or a folder with runs")

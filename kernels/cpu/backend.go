@@ -7,6 +7,7 @@ import "C"
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -53,8 +54,8 @@ func newBackend(o Options) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Threads < 0 {
-		return nil, badinput.Errorf("%d threads; expected 1 or more, or 0 for one per processor", o.Threads)
+	if o.Threads < 0 || o.Threads > math.MaxInt16 {
+		return nil, badinput.Errorf("%d threads; expected 1 to %d, or 0 for one per processor", o.Threads, math.MaxInt16)
 	}
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestEveryTaskIsDoneOnce(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, o := range []Options{{Threads: -1}, {Variant: "avx1024"}} {
+	for _, o := range []Options{{Threads: -1}, {Threads: math.MaxInt}, {Variant: "avx1024"}} {
 		if b, err := New(o); err == nil {
 			b.Close()
 			t.Errorf("%+v was accepted", o)

@@ -39,10 +39,16 @@ func Size(w io.Writer) (columns, rows int, terminal bool) {
 	return defaultWidth, 0, true
 }
 
-// drawingWidth is the width of w, and whether lines can be redrawn there; a dumb terminal, such as in an editor, cannot.
+// Redraws reports whether lines can be redrawn on w: a pipe, a file and a dumb terminal, such as in an editor, cannot.
+func Redraws(w io.Writer) bool {
+	_, terminal := Width(w)
+	return terminal && os.Getenv("TERM") != "dumb"
+}
+
+// drawingWidth is the width of w, and whether lines can be redrawn there.
 func drawingWidth(w io.Writer) (columns int, can bool) {
-	columns, terminal := Width(w)
-	return columns, terminal && os.Getenv("TERM") != "dumb"
+	columns, _ = Width(w)
+	return columns, Redraws(w)
 }
 
 // Shown returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -103,6 +104,9 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to resume one")
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
+	}
+	if !utf8.ValidString(f.dir) {
+		return badinput.Errorf("--dir: found bytes that are not UTF-8, and run_dir of its runs may have none") // as every setting
 	}
 	if err := (destination.Place{Flag: "--dir", Path: f.dir, Folder: true}).Check(); err != nil {
 		return err

@@ -26,7 +26,7 @@ const (
 	clearBelow   = "\x1b[J"
 )
 
-// watchInTerminal draws a run in the terminal until ctx ends; or just once, if asked or if there is no terminal.
+// watchInTerminal draws a run in the terminal until ctx ends; or just once, if asked or if there is no terminal that can redraw.
 func watchInTerminal(ctx context.Context, out io.Writer, paths []string, once bool) error {
 	s, err := watch.New(watch.Options{Paths: paths})
 	if err != nil {
@@ -41,7 +41,7 @@ func watchInTerminal(ctx context.Context, out io.Writer, paths []string, once bo
 		dir, _, _ := s.Where(runs[0])
 		return badinput.Errorf("--tui shows one run, and there are %d here; type grpo watch %s --tui", len(runs), look.Word(dir))
 	}
-	if columns, _, terminal := screen.Size(out); once || !terminal {
+	if columns, _ := screen.Width(out); once || !screen.Redraws(out) {
 		text, err := picture(s, runs[0], columns, 0)
 		if err != nil {
 			return err

@@ -259,6 +259,9 @@ func (p *page) number(name string, none int) int {
 	return n
 }
 
+// Called is the name of the run, for people: a folder may have any characters in its name.
+func (p *page) Called() string { return look.Visible(p.Name) }
+
 // Building reports whether the index is being built.
 func (p *page) Building() bool { return p.view.Building }
 

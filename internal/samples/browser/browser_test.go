@@ -140,6 +140,10 @@ func TestViews(t *testing.T) {
 	require.Regexp(t, `not → solved p after step 0 and after step 4 ?solved → not q`, read)
 	require.NotContains(t, read, " r after")
 
+	run.Name = "x\u202egnp"
+	_, read = ask(t, b, run, "")
+	require.Equal(t, 2, strings.Count(read, "x⟨U+202E⟩gnp"), "a name does not turn around what follows it")
+
 	w := httptest.NewRecorder()
 	b.Serve(w, httptest.NewRequest(http.MethodGet, "/samples/x?view=nothing", nil), run)
 	require.Equal(t, http.StatusNotFound, w.Code)

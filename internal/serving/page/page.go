@@ -9,14 +9,18 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/prompt"
@@ -110,7 +114,9 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
-	http.ServeContent(w, r, name, started, bytes.NewReader(text))
+	sum := sha256.Sum256(text) // the same address may be another server's later, with another page and an older start
+	w.Header().Set("ETag", fmt.Sprintf("%q", hex.EncodeToString(sum[:8])))
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 }
 
 // about tells the page about the run. With keys it also issues a ticket for the report.

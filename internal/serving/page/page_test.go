@@ -64,6 +64,26 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 }
 
+// A browser asks again for a part that it knows by what is in it: by a time, it would keep the page of another server that had the
+// address before.
+func TestAPartIsKnownByItsContent(t *testing.T) {
+	p := New(Options{})
+	tag := get(p, "GET", own+"page.js", "").Header().Get("ETag")
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"If-None-Match", tag, http.StatusNotModified},
+		{"If-None-Match", `"other"`, http.StatusOK},
+		{"If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT", http.StatusOK},
+	} {
+		r, w := httptest.NewRequest("GET", own+"page.js", nil), httptest.NewRecorder()
+		r.Header.Set(c.header, c.value)
+		p.ServeHTTP(w, r)
+		require.Equal(t, c.status, w.Code, c)
+	}
+}
+
 // The report needs the ticket that comes with a key, while it is valid; a forged one is refused.
 func TestTheReportWantsATicket(t *testing.T) {
 	require.True(t, Public(report))

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// started is the modification time of the embedded files, for browsers' caches.
-var started = time.Now()
-
 // lasting is how long a ticket is valid.
 const lasting = 12 * time.Hour
 
