@@ -75,9 +75,11 @@ func TestRunsAreFound(t *testing.T) {
 	require.NoError(t, os.Symlink(far, filepath.Join(root, "sweep", "on-a-larger-disk")))
 	require.NoError(t, os.Symlink("one", filepath.Join(root, "latest")))
 	require.NoError(t, os.Symlink(root, filepath.Join(root, "itself")))
-	s, err = New(Options{Paths: []string{root}})
-	require.NoError(t, err)
-	require.Equal(t, []string{"one", "sweep/lr-1", "sweep/on-a-larger-disk"}, s.Runs(), "a link counts if its run is elsewhere")
+	for _, folder := range []string{root, linked} {
+		s, err = New(Options{Paths: []string{folder}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"one", "sweep/lr-1", "sweep/on-a-larger-disk"}, s.Runs(), "a link counts if its run is elsewhere")
+	}
 
 	_, err = New(Options{Paths: []string{filepath.Join(root, "none")}})
 	require.True(t, badinput.Is(err))
