@@ -82,16 +82,16 @@ func (d *cutDisk) rename(c nameChange) {
 func (d *cutDisk) do(op disk.Op) {
 	folder, name := filepath.Dir(op.Path), filepath.Base(op.Path)
 	switch op.Kind {
-	case disk.MadeFolder, disk.MadeFile:
+	case disk.CreatedFolder, disk.CreatedFile:
 		n := &node{}
-		if op.Kind == disk.MadeFolder {
+		if op.Kind == disk.CreatedFolder {
 			n.names, d.kept[n] = map[string]*node{}, map[string]*node{}
 		}
 		d.rename(nameChange{come: d.at(folder), asName: name, moved: n})
 	case disk.Wrote:
 		n := d.at(op.Path)
 		n.text = append(slices.Clone(n.text), op.Text...)
-	case disk.Cut:
+	case disk.Truncated:
 		n := d.at(op.Path)
 		n.text = slices.Clone(n.text[:op.Size])
 		n.least = min(n.least, len(n.text))

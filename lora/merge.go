@@ -26,7 +26,7 @@ func Merge(modelDir string, a *Adapter, outDir string) error {
 // MergeContext is Merge that stops with the error of ctx, and leaves nothing behind, when ctx is done.
 func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
 	given.All("lora.MergeContext", "ctx", ctx, "a", a)
-	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
+	return atomicfile.WriteDir(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 
 // mergeInto fills the folder outDir with the merged model.

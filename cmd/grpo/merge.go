@@ -23,7 +23,9 @@ import (
 func newMergeCmd() *cobra.Command {
 	var flags policyFlags
 	var out string
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
+	place := func() destination.Place {
+		return destination.Place{Flag: "--out", Path: out, IsDir: true, ReplaceEmpty: true}
+	}
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
 		Short: "Merge an adapter into the weights of a model",
@@ -78,8 +80,8 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err != nil {
 		return "", err
 	}
-	out = atomicfile.Led(out)
-	beside, done, err := atomicfile.Beside(out)
+	out = atomicfile.ResolveLink(out)
+	beside, done, err := atomicfile.TempDir(out)
 	if err != nil {
 		return "", err
 	}

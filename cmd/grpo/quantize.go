@@ -22,7 +22,9 @@ import (
 func newQuantizeCmd() *cobra.Command {
 	var from, out string
 	var double, undo bool
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
+	place := func() destination.Place {
+		return destination.Place{Flag: "--out", Path: out, IsDir: true, ReplaceEmpty: true}
+	}
 	cmd := &cobra.Command{
 		Use:   "quantize --model DIR --out DIR",
 		Short: "Quantise a model to four bits per weight",
@@ -67,7 +69,7 @@ func quantize(ctx context.Context, dir, out string, double, undo bool) error {
 	if undo {
 		return nf4.DequantiseModel(ctx, dir, out)
 	}
-	return atomicfile.Folder(out, func(unfinished string) error {
+	return atomicfile.WriteDir(out, func(unfinished string) error {
 		if err := nf4.QuantiseModel(ctx, dir, unfinished, double); err != nil {
 			return err
 		}

@@ -123,8 +123,8 @@ func (f *replayFlags) settings() settings.Set {
 func (f *replayFlags) checkOut() error {
 	reads := []string{f.model, f.adapter, f.datums}
 	return errors.Join(
-		destination.Place{Flag: "--out", Path: f.out, Folder: true, Reads: reads, Run: f.recorded}.Check(),
-		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Reads: reads}.Check())
+		destination.Place{Flag: "--out", Path: f.out, IsDir: true, Inputs: reads, Run: f.recorded}.Check(),
+		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Inputs: reads}.Check())
 }
 
 // checkStart refuses flags about an adapter that would have no effect.

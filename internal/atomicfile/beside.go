@@ -17,12 +17,12 @@ import (
 // tempInfix comes between the name of the result and a number, in the name of a temporary folder.
 const tempInfix = ".making-"
 
-// More is how many bytes the names of temporary files and folders are longer than that of the result, at most.
-const More = len("." + tempInfix + "4294967295")
+// NameOverhead is how many bytes the names of temporary files and folders are longer than that of the result, at most.
+const NameOverhead = len("." + tempInfix + "4294967295")
 
-// Beside makes a hidden temporary folder next to path; done removes it. A killed process leaves its folder, possibly with a whole
+// TempDir makes a hidden temporary folder next to path; done removes it. A killed process leaves its folder, possibly with a whole
 // model in it: those that no process has locked are removed by the next call for the same path.
-func Beside(path string) (folder string, done func(), err error) {
+func TempDir(path string) (folder string, done func(), err error) {
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+tempInfix
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", nil, err
@@ -47,9 +47,9 @@ func Beside(path string) (folder string, done func(), err error) {
 	}
 }
 
-// Named rewords an error about a file in the temporary folder to name path, as the user does not know the folder. Other errors are
+// WithPath rewords an error about a file in the temporary folder to name path, as the user does not know the folder. Other errors are
 // returned unchanged.
-func Named(path string, err error) error {
+func WithPath(path string, err error) error {
 	if at := writing(err, hidden(path)); at != nil {
 		return &fs.PathError{Op: "write", Path: path, Err: at.Err}
 	}

@@ -147,7 +147,7 @@ func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 // rewrite writes a model with other tensors, until ctx ends. Other files of the model are copied.
 func rewrite(ctx context.Context, dir, out string,
 	sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
-	return atomicfile.Folder(out, func(unfinished string) (err error) {
+	return atomicfile.WriteDir(out, func(unfinished string) (err error) {
 		set, err := tensorfile.OpenModel(dir)
 		if err != nil {
 			return err

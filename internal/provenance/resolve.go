@@ -140,7 +140,7 @@ func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(
 func SettleRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
-		whole, err := filepath.Abs(filepath.Join(atomicfile.Led(named), ".."))
+		whole, err := filepath.Abs(filepath.Join(atomicfile.ResolveLink(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside a run; type init_from=%s to start a new run from it",
 				named, look.Word(named))

@@ -151,7 +151,7 @@ func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) erro
 	if err := s.call(ctx, "GET", "/saved/"+strconv.Itoa(saved.Step), nil, &archive); err != nil {
 		return err
 	}
-	return atomicfile.Folder(dir, func(unfinished string) error {
+	return atomicfile.WriteDir(dir, func(unfinished string) error {
 		for in := tar.NewReader(&archive); ; {
 			head, err := in.Next()
 			if errors.Is(err, io.EOF) {

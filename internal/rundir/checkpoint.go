@@ -49,7 +49,7 @@ func StepOf(dir string) int {
 // RunOf is the run directory of a checkpoint, or of a link to one. Any other directory is taken for the run directory itself.
 func RunOf(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
-		return filepath.Join(atomicfile.Led(dir), "..", "..")
+		return filepath.Join(atomicfile.ResolveLink(dir), "..", "..")
 	}
 	return filepath.Clean(dir)
 }
@@ -165,7 +165,7 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	if err := write(unfinished); err != nil {
 		err = errors.Join(relativeTo(unfinished, err), disk.RemoveAll(unfinished))
 		if log != nil {
-			err = errors.Join(err, log.Cut(was))
+			err = errors.Join(err, log.Truncate(was))
 		}
 		return err
 	}

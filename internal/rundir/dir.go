@@ -45,7 +45,7 @@ func Claim(path string) (*Dir, error) {
 
 // Elsewhere adds to the error of an unusable directory how to name another one.
 func Elsewhere(err error) error {
-	if disk.Full(err) {
+	if disk.IsFull(err) {
 		return badinput.Errorf("run_dir: %w; make room there, or choose another one", err)
 	}
 	return badinput.Errorf("run_dir: %w; choose another one", err)
@@ -81,7 +81,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	if err := Fits(d.Path, p); err != nil {
 		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(d.Path))
 	}
-	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
+	if err := errors.Join(atomicfile.RemoveStale(d.Path), d.sweep()); err != nil {
 		return "", err
 	}
 	if aside, err = d.setAside(logs, p); err != nil {
@@ -97,7 +97,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 			return "", Elsewhere(err)
 		}
 		d.logs[name] = f
-		if err := f.Cut(p.Logs[name]); err != nil {
+		if err := f.Truncate(p.Logs[name]); err != nil {
 			return "", err
 		}
 	}
@@ -118,7 +118,7 @@ func (d *Dir) Back(p Point, but string) (aside string, err error) {
 		return "", err
 	}
 	for _, name := range logs {
-		if err := d.logs[name].Cut(p.Logs[name]); err != nil {
+		if err := d.logs[name].Truncate(p.Logs[name]); err != nil {
 			return "", err
 		}
 	}
@@ -152,7 +152,7 @@ func (d *Dir) Append(log string, v any) error {
 	}
 	size, serr := f.Size()
 	if serr == nil {
-		serr = f.Cut(size - int64(n))
+		serr = f.Truncate(size - int64(n))
 	}
 	return errors.Join(err, serr)
 }

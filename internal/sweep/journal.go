@@ -212,7 +212,7 @@ func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
 		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(j.dir))
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
 	}
 	return badinput.Errorf("--dir: %w; choose another one", err)

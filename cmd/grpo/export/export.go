@@ -115,7 +115,7 @@ type source struct{ dir, table string }
 // check checks that it is a run.
 func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
-		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.ResolveLink(s.dir), "..", ".."))
 	}
 	_, err := os.Stat(filepath.Join(s.dir, metricsFile))
 	if errors.Is(err, fs.ErrPermission) {

@@ -49,7 +49,7 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
 			look.Word(s.dir), s.table)
 	}
-	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
 		return err
 	}
@@ -99,19 +99,19 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 // there.
 func writeTables(all []*content, out string, stdout io.Writer) error {
 	unwritten := filepath.Join(out, "tables")
-	beside, done, err := atomicfile.Beside(unwritten)
+	beside, done, err := atomicfile.TempDir(unwritten)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	defer done()
 	for _, t := range all {
 		if err := t.file("parquet", filepath.Join(beside, t.table+".parquet"), io.Discard); err != nil {
-			return atomicfile.Named(unwritten, err)
+			return atomicfile.WithPath(unwritten, err)
 		}
 	}
 	for _, t := range all {
 		path := filepath.Join(out, t.table+".parquet")
-		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.Led(path)); err != nil {
+		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.ResolveLink(path)); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 		t.printWritten(path, stdout)
@@ -127,7 +127,7 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	case out == "":
 		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.Word(s.dir))
 	}
-	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (f *packFlags) check(out io.Writer) error {
 
 // pack writes a package.
 func (f *packFlags) pack(run string, out, talk io.Writer) error {
-	place := destination.Place{Flag: "--out", Path: f.out, Name: nameOf(run) + ".tar.zst", Run: run, Reads: []string{f.key}}
+	place := destination.Place{Flag: "--out", Path: f.out, Name: nameOf(run) + ".tar.zst", Run: run, Inputs: []string{f.key}}
 	if err := place.Check(); err != nil {
 		return err
 	}

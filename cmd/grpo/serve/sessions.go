@@ -27,7 +27,7 @@ func (f *flags) checkSessions() (err error) {
 		return badinput.Errorf("--store-bytes and --keep-sessions need a store; type --store DIR, too")
 	}
 	if _, err := os.Stat(filepath.Join(f.store, "secret")); err != nil { // no store yet
-		if err := (destination.Place{Flag: "--store", Path: f.store, Folder: true}).Check(); err != nil {
+		if err := (destination.Place{Flag: "--store", Path: f.store, IsDir: true}).Check(); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func newConvertCmd() *cobra.Command {
 		}),
 	}
 	usage.First(cmd, func(args []string) error {
-		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
+		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}.Check()
 	})
 	flags.Register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "file to write (default: standard output)")

@@ -104,7 +104,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
 	}
-	if err := (destination.Place{Flag: "--dir", Path: f.dir, Folder: true}).Check(); err != nil {
+	if err := (destination.Place{Flag: "--dir", Path: f.dir, IsDir: true}).Check(); err != nil {
 		return err
 	}
 	out, ctx := cmd.OutOrStdout(), cmd.Context()
@@ -162,7 +162,7 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 
 // unwritten adds to the error of a full disk what to do.
 func (f *flags) unwritten(err error) error {
-	if !disk.Full(err) {
+	if !disk.IsFull(err) {
 		return err
 	}
 	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))

@@ -161,7 +161,7 @@ func Of(err error) *Error {
 		return e
 	case errors.As(err, &large):
 		return Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that a request may have here", large.Limit)
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return Busy(time.Minute, DiskFull)
 	}
 	return Errorf(http.StatusInternalServerError, "the server failed; its log says why")

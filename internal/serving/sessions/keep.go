@@ -125,7 +125,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 		if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 			return saved, err
 		}
-		if err := atomicfile.Folder(dir, func(unfinished string) error {
+		if err := atomicfile.WriteDir(dir, func(unfinished string) error {
 			for _, name := range files {
 				text, err := os.ReadFile(filepath.Join(checkpoint, provenance.AdapterDir, name))
 				if err == nil {

@@ -70,7 +70,7 @@ func (n *session) sweepSaves() error {
 			err = errors.Join(err, disk.RemoveAll(filepath.Join(saved, e.Name())))
 		}
 	}
-	return errors.Join(err, atomicfile.Sweep(n.dir))
+	return errors.Join(err, atomicfile.RemoveStale(n.dir))
 }
 
 // isOver reports whether a session is finished, is not served, and was not used since then.

@@ -162,7 +162,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := call(w, r); err != nil {
-			if refusal.Of(err).Status >= 500 || disk.Full(err) {
+			if refusal.Of(err).Status >= 500 || disk.IsFull(err) {
 				s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 			}
 			refusal.Write(w, err)

@@ -98,7 +98,7 @@ func (n *session) file(name string) string { return filepath.Join(n.dir, name) }
 
 // create makes the folder of a session.
 func (n *session) create(problems string) error {
-	return atomicfile.Folder(n.dir, func(unfinished string) error {
+	return atomicfile.WriteDir(n.dir, func(unfinished string) error {
 		err := atomicfile.WriteJSON(filepath.Join(unfinished, recordFile), n.record)
 		if err == nil && n.Own {
 			err = atomicfile.WriteBytes(filepath.Join(unfinished, problemsFile), []byte(problems))

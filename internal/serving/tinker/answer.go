@@ -57,7 +57,7 @@ func codeOf(err error) int {
 		return s.code
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return http.StatusTooManyRequests // of the statuses that clients retry, the one with the longest pause
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
@@ -73,7 +73,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusRequestEntityTooLarge {
 		text = refusal.Of(err).Message
 	}
-	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
+	if full := disk.IsFull(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 		if text = internalError; full {
 			text = refusal.DiskFull

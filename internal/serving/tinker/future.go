@@ -74,7 +74,7 @@ func (s *Server) failed(err error) result {
 	switch {
 	case badinput.Is(err) || errors.As(err, &bad):
 		return ended(user, s.clientError(err), err)
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return ended(server, refusal.DiskFull, err)
 	}
 	return ended(server, internalError, err) // without paths of this machine

@@ -59,7 +59,7 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	if err := errors.Join(disk.RemoveAll(next), disk.MkdirAll(filepath.Dir(path))); err != nil {
 		return err
 	}
-	if err := atomicfile.Folder(next, func(dir string) error {
+	if err := atomicfile.WriteDir(next, func(dir string) error {
 		if err := fill(dir); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	if err := disk.MkdirAll(parent); err != nil {
 		return "", err
 	}
-	if err := atomicfile.Folder(path, fill); err != nil {
+	if err := atomicfile.WriteDir(path, fill); err != nil {
 		return "", err
 	}
 	entries, err := os.ReadDir(parent)

@@ -86,7 +86,7 @@ func isStore(dir string) error {
 	}
 	ours := append([]string{".lock", "secret"}, folders...)
 	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool {
-		return !slices.Contains(ours, e.Name()) && !atomicfile.Unfinished(e.Name(), "secret")
+		return !slices.Contains(ours, e.Name()) && !atomicfile.IsTemp(e.Name(), "secret")
 	})
 	_, secret := os.Stat(filepath.Join(dir, "secret"))
 	_, runs := os.Stat(filepath.Join(dir, "runs"))
@@ -113,7 +113,7 @@ func Check(dir string) error {
 		switch {
 		case err == nil:
 			err = errors.Join(probe.Close(), disk.Remove(probe.Name()))
-		case errors.Is(err, fs.ErrNotExist) && sub != "", disk.Full(err):
+		case errors.Is(err, fs.ErrNotExist) && sub != "", disk.IsFull(err):
 			err = nil
 		default:
 			why := (*fs.PathError)(nil)

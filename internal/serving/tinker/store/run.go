@@ -95,7 +95,7 @@ func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
 	if err := disk.MkdirAll(parent); err != nil {
 		return err
 	}
-	if err := atomicfile.Folder(path, fill); err != nil {
+	if err := atomicfile.WriteDir(path, fill); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(parent)
