@@ -25,9 +25,9 @@ func withPilot(words ...string) []string {
 	return override([]string{"autopilot=true", "max_steps=9", "learning_rate=3", "eval_samples=0", "eval_k=0"}, words)
 }
 
-func readDeeds(t *testing.T, dir string) []autopilot.Deed {
+func readDeeds(t *testing.T, dir string) []autopilot.Decision {
 	t.Helper()
-	all, err := jsonl.OfKind[autopilot.Deed](filepath.Join(dir, autopilot.File), "")
+	all, err := jsonl.OfKind[autopilot.Decision](filepath.Join(dir, autopilot.File), "")
 	require.NoError(t, err)
 	return all
 }
@@ -39,7 +39,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	run(t, tr)
 	did := readDeeds(t, dir)
 	require.NotEmpty(t, did)
-	require.Equal(t, autopilot.GoesBack, did[0].Did)
+	require.Equal(t, autopilot.RolledBack, did[0].Did)
 	require.Equal(t, 0, *did[0].To)
 	require.Equal(t, 3.0, did[0].Before)
 	require.Less(t, did[0].After, 3.0)
@@ -71,7 +71,7 @@ func TestPilotedStepsAreReplayed(t *testing.T) {
 	tr.putInForce()
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
-	require.Equal(t, autopilot.Tries, readDeeds(t, dir)[0].Did)
+	require.Equal(t, autopilot.Tried, readDeeds(t, dir)[0].Did)
 	steps, _, err := replayed(t, dir, 4)
 	require.NoError(t, err)
 	require.Contains(t, steps, 4)
@@ -88,7 +88,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	tr, _ = setup{dir: dir, words: withPilot("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
 	did := readDeeds(t, dir)
-	require.True(t, slices.ContainsFunc(did, func(d autopilot.Deed) bool { return d.To != nil && *d.To < 2 }), "%v", did)
+	require.True(t, slices.ContainsFunc(did, func(d autopilot.Decision) bool { return d.To != nil && *d.To < 2 }), "%v", did)
 	_, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)
 
@@ -99,7 +99,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	tr, l := setup{dir: dir, words: withPilot("max_steps=6")}.open(t)
 	run(t, tr)
 	require.Contains(t, l.warnings[0], "no checkpoint of step 1 any more; it goes back to step 2 instead")
-	require.True(t, slices.ContainsFunc(readDeeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
+	require.True(t, slices.ContainsFunc(readDeeds(t, dir), func(d autopilot.Decision) bool { return d.To != nil && *d.To == 2 }))
 }
 
 // The checkpoint that the autopilot would go back to is kept, however few are kept.
@@ -229,7 +229,7 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	close(drawn)
 	<-failed
 	require.ErrorContains(t, tr.steer(t.Context()), "the grader is gone")
-	require.Equal(t, autopilot.GoesBack, readDeeds(t, s.dir)[0].Did)
+	require.Equal(t, autopilot.RolledBack, readDeeds(t, s.dir)[0].Did)
 	require.Zero(t, tr.step)
 	require.NoError(t, tr.Close())
 	tr, _ = s.open(t)

@@ -40,7 +40,7 @@ func (t *Trainer) save() error {
 	dir := t.record.Checkpoint(t.step)
 	s, err := snapshot.Parse(dir)
 	switch {
-	case err == nil && s.Evaluated == t.evaluated && s.Pilot.Decided() == t.pilot.Decided():
+	case err == nil && s.Evaluated == t.evaluated && s.Pilot.FirstUndecided() == t.pilot.FirstUndecided():
 		return t.retain() // a process that was killed may have saved and not cleaned up
 	case err == nil: // saved before the step's evaluation was complete: only the state differs, not the weights
 		err = t.writeState(dir, s.Checksum)

@@ -38,9 +38,9 @@ func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 	require.Equal(t, 3, saved().Evaluated)
 
 	require.NoError(t, tr.steer(t.Context()))
-	require.Equal(t, 3, tr.pilot.Decided())
+	require.Equal(t, 3, tr.pilot.FirstUndecided())
 	require.NoError(t, tr.save())
-	require.Equal(t, 3, saved().Pilot.Decided())
+	require.Equal(t, 3, saved().Pilot.FirstUndecided())
 
 	require.DirExists(t, checkpoint(s.dir, 1))
 	tr.cfg.KeepLast, tr.cfg.KeepBest, tr.pilot.Anchor = 1, 0, 2

@@ -29,7 +29,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	require.NotZero(t, want.Advisor)
 	require.NotEqual(t, want.Advisor, tr.advisor)
 	tr.broken = errors.New("a step was lost")
-	deed := []autopilot.Deed{{}}
+	deed := []autopilot.Decision{{}}
 	_, err = tr.goBack(2, deed)
 	require.NoError(t, err)
 

@@ -174,7 +174,7 @@ func (t *Trainer) resume() error {
 		return t.startPilot()
 	}
 	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
-	if err := t.startPilot(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
+	if err := t.startPilot(); err != nil || s.Pilot.DiscardsAhead(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
 		return err // rollouts that were sampled ahead belong to other settings or data: sample them anew
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))

@@ -85,7 +85,7 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
-	s.state.Pilot.Judges(&cfg)
+	s.state.Pilot.RestoreFormatWeight(&cfg)
 	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
 	var train []data.Problem
-	if train, t.checks, err = autopilot.Share(t.cfg, t.HeldOut(), t.problems.Train); err != nil {
+	if train, t.checks, err = autopilot.SplitProblems(t.cfg, t.HeldOut(), t.problems.Train); err != nil {
 		return err
 	}
 	t.pool, err = data.NewPool(train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
@@ -125,7 +125,7 @@ func (t *Trainer) run(ctx context.Context) error {
 		if err := t.evaluateIfDue(ctx); err != nil {
 			return fmt.Errorf("step %d: %w", t.step, err)
 		}
-		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 || t.pilot.Stands(t.step) {
+		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 || t.pilot.IsAnchor(t.step) {
 			if err := t.save(); err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (t *Trainer) run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
-			if why := learning.Lost(err); why != nil && t.pilot.Breaks(why) {
+			if why := learning.Lost(err); why != nil && t.pilot.HandleBroken(why) {
 				continue
 			}
 			return err

@@ -10,36 +10,36 @@ import (
 
 // The kinds of deeds.
 const (
-	Tries    = "tries"
-	Keeps    = "keeps"
-	GoesBack = "goes back"
-	GoesOn   = "goes on"
+	Tried      = "tries"
+	Kept       = "keeps"
+	RolledBack = "goes back"
+	Continued  = "goes on"
 )
 
-// Deed is a line of File: a decision after a step, and its reason.
-type Deed struct {
-	Step    int        `json:"step"`
-	Did     string     `json:"did"`
-	To      *int       `json:"to,omitempty"` // the step rolled back to
-	Rule    string     `json:"rule"`
-	Why     string     `json:"why"`
-	Setting string     `json:"setting,omitempty"`
-	Before  float64    `json:"before"`
-	After   float64    `json:"after"`
-	Score   *float64   `json:"score,omitempty"`  // as measured
-	Change  *float64   `json:"change,omitempty"` // compared with the step that a rollback would go to
-	CI      []float64  `json:"ci,omitempty"`     // 95 % interval of Change
-	Undone  []UndoneBy `json:"undone,omitempty"` // the steps that a rollback discarded
+// Decision is a line of File: a decision after a step, and its reason.
+type Decision struct {
+	Step    int          `json:"step"`
+	Did     string       `json:"did"`
+	To      *int         `json:"to,omitempty"` // the step rolled back to
+	Rule    string       `json:"rule"`
+	Why     string       `json:"why"`
+	Setting string       `json:"setting,omitempty"`
+	Before  float64      `json:"before"`
+	After   float64      `json:"after"`
+	Score   *float64     `json:"score,omitempty"`  // as measured
+	Change  *float64     `json:"change,omitempty"` // compared with the step that a rollback would go to
+	CI      []float64    `json:"ci,omitempty"`     // 95 % interval of Change
+	Undone  []UndoneStep `json:"undone,omitempty"` // the steps that a rollback discarded
 }
 
-// UndoneBy is a step that a rollback discarded: its reward, and how far it moved the policy.
-type UndoneBy struct {
+// UndoneStep is a step that a rollback discarded: its reward, and how far it moved the policy.
+type UndoneStep struct {
 	Step   int     `json:"step"`
 	Reward float64 `json:"reward"`
 	KL     float64 `json:"kl"`
 }
 
-func (d *Deed) measured(found stats.Judged, c *stats.Change) {
+func (d *Decision) measured(found stats.Judged, c *stats.Change) {
 	score := stats.Mean(found.Correct)
 	if d.Score = &score; c != nil {
 		d.Change, d.CI = &c.Mean, c.CI[:]
@@ -47,14 +47,14 @@ func (d *Deed) measured(found stats.Judged, c *stats.Change) {
 }
 
 // clone is a copy that does not share memory with the pilot.
-func (d Deed) clone() Deed {
+func (d Decision) clone() Decision {
 	to := *d.To
 	d.To = &to
 	return d
 }
 
 // String words a deed.
-func (d Deed) String() string {
+func (d Decision) String() string {
 	change := fmt.Sprintf("%s=%.4g", d.Setting, d.After)
 	score := ""
 	if d.Score != nil {
@@ -65,11 +65,11 @@ func (d Deed) String() string {
 		score += ")"
 	}
 	switch d.Did {
-	case Tries:
+	case Tried:
 		return fmt.Sprintf("autopilot, step %d: tries %s, which was %.4g; %s: %s", d.Step, change, d.Before, d.Rule, d.Why)
-	case Keeps:
+	case Kept:
 		return fmt.Sprintf("autopilot, step %d: keeps %s: %s%s", d.Step, change, d.Why, score)
-	case GoesBack:
+	case RolledBack:
 		return fmt.Sprintf("autopilot, step %d: goes back to step %d, and continues with %s, which was %.4g; %s: %s",
 			d.Step, *d.To, change, d.Before, d.Rule, d.Why)
 	}
