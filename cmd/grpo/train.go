@@ -59,10 +59,10 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
 		case isDir(a):
-			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, look.Word(a)))
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, look.ShellQuote(a)))
 		case isFile(a):
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
-				look.Word(a)))
+				look.ShellQuote(a)))
 		default:
 			// Later words would be arguments of that verb: stop here.
 			return errors.Join(append(mistakes, usage.NoVerb(cmd, a))...)

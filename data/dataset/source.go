@@ -94,7 +94,7 @@ func checkIsRows(source string, info fs.FileInfo) error {
 		return errors.New("found a pipe or a device, which cannot be read twice; write the rows to a file, such as rows.jsonl, and use that")
 	case unpack != "":
 		return fmt.Errorf("found a compressed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, and use "+
-			"the unpacked file", unpack, look.Word(source))
+			"the unpacked file", unpack, look.ShellQuote(source))
 	case !readable(source):
 		return errors.New("unknown file format, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
 	}

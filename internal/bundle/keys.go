@@ -101,7 +101,7 @@ func SecretKey(path string) (ed25519.PrivateKey, error) {
 	}
 	if block.Type == "PUBLIC KEY" {
 		return nil, badinput.Errorf("%s is a public key, and signing takes the secret one; type --key %s",
-			path, look.Word(strings.TrimSuffix(path, PublicEnding)))
+			path, look.ShellQuote(strings.TrimSuffix(path, PublicEnding)))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if secret, ok := key.(ed25519.PrivateKey); err == nil && ok {

@@ -67,7 +67,7 @@ func (r *Run) notes() (notes []string) {
 			of = " of " + strconv.Itoa(last)
 		}
 		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s resumes it", r.Name, r.Done(), of,
-			r.Settings.Verb(), look.Word(r.Dir)))
+			r.Settings.Verb(), look.ShellQuote(r.Dir)))
 	}
 	if n := r.Resumes; n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)

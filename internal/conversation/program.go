@@ -95,7 +95,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	case filepath.Ext(path) == ".py":
 		args, err = []string{cfg.Python, path}, checkPython(ctx, cfg, path)
 	case info.Mode()&0o111 == 0:
-		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, look.Word(path))
+		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, look.ShellQuote(path))
 	case !strings.ContainsRune(path, filepath.Separator):
 		args = []string{"." + string(filepath.Separator) + path}
 		fallthrough

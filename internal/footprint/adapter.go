@@ -45,7 +45,7 @@ func FindAdapter(cfg *configs.Config, checkpoint string) error {
 		return nil
 	case checkpoint != "" && errors.Is(err, fs.ErrNotExist):
 		return badinput.Errorf("adapter: %w; run %s was begun with it: type %s run_dir=%s adapter=DIR allow_change=adapter "+
-			"with where it is now, or without DIR where it is no more", err, cfg.RunDir, cfg.Verb(), look.Word(cfg.RunDir))
+			"with where it is now, or without DIR where it is no more", err, cfg.RunDir, cfg.Verb(), look.ShellQuote(cfg.RunDir))
 	default:
 		return badinput.Errorf("adapter: %w", err)
 	}

@@ -51,7 +51,7 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
 	if nf4.Any(set) {
-		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.Word(dir))
+		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.ShellQuote(dir))
 	}
 	tensors, err := fam.tensors(ctx, cfg, set, t)
 	if err != nil {

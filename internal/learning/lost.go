@@ -66,7 +66,7 @@ func whatToLower(cfg *configs.Config, rate float64) string {
 		return how + ", and go on from the last checkpoint"
 	}
 	return fmt.Sprintf("%s: type %s run_dir=%s %s=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
-		look.Word(cfg.RunDir), key, next)
+		look.ShellQuote(cfg.RunDir), key, next)
 }
 
 // Sound reports whether a policy still computes finite log-probabilities, on one of the datums that it was last trained on.

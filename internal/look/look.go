@@ -23,9 +23,9 @@ var Style string
 // server says so.
 var (
 	//go:embed reader.js
-	Reader string
+	ReaderScript string
 	//go:embed follow.js
-	Follow string
+	FollowScript string
 )
 
 // Template starts a page with the style.
@@ -33,8 +33,8 @@ func Template(name string) *template.Template {
 	return template.Must(template.New(name).Parse(`{{define "page.css"}}` + Style + `{{end}}`))
 }
 
-// Hash is a Content-Security-Policy hash, with which the browser runs only the page's own script, whatever a completion contains.
-func Hash(script string) string {
+// ScriptHash is a Content-Security-Policy hash, with which the browser runs only the page's own script, whatever a completion contains.
+func ScriptHash(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
@@ -54,8 +54,8 @@ func VerdictColor(verdict string) string {
 	return "c7"
 }
 
-// Cut shortens a text at a character boundary, and says by how much.
-func Cut(text string, most int) string {
+// Truncate shortens a text at a character boundary, and says by how much.
+func Truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -19,7 +19,7 @@ func Number(v float64) string {
 	case a >= 999.5 && a < 1e6: // three digits would give 1e3
 		return Grouped(int64(math.Round(v)))
 	default:
-		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))
+		return TrimExponent(strconv.FormatFloat(v, 'g', 3, 64))
 	}
 }
 
@@ -84,10 +84,10 @@ func Signed(v float64) string {
 }
 
 // Exact formats a constant value with all digits.
-func Exact(v float64) string { return Tidy(strconv.FormatFloat(v, 'g', -1, 64)) }
+func Exact(v float64) string { return TrimExponent(strconv.FormatFloat(v, 'g', -1, 64)) }
 
-// Tidy removes leading zeros of an exponent: 1e-05 becomes 1e-5.
-func Tidy(text string) string {
+// TrimExponent removes leading zeros of an exponent: 1e-05 becomes 1e-5.
+func TrimExponent(text string) string {
 	mantissa, exponent, ok := strings.Cut(text, "e")
 	if !ok {
 		return text
@@ -127,8 +127,8 @@ func Every(n int, what string) string {
 	return "all " + Count(n, what)
 }
 
-// Middle shortens a text in the middle, as both ends may distinguish it.
-func Middle(text string, most int) string {
+// TruncateMiddle shortens a text in the middle, as both ends may distinguish it.
+func TruncateMiddle(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text

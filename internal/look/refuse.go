@@ -27,8 +27,8 @@ var refusal = template.Must(Template("refuse.html").Parse(`<!DOCTYPE html>
 </html>
 `))
 
-// Refuse answers with an error. A browser gets a page, which links to the list of runs if something was not found; others get plain text.
-func Refuse(w http.ResponseWriter, r *http.Request, code int, why string) {
+// HTTPError answers with an error. A browser gets a page, which links to the list of runs if something was not found; others get plain text.
+func HTTPError(w http.ResponseWriter, r *http.Request, code int, why string) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Error(w, why, code)
 		return

@@ -12,7 +12,7 @@ func TestRefuse(t *testing.T) {
 	asked := func(accept string, code int) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/run/x", nil)
 		r.Header.Set("Accept", accept)
-		Refuse(w, r, code, "there is no run <x> here")
+		HTTPError(w, r, code, "there is no run <x> here")
 		return w
 	}
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"

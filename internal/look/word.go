@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Word quotes a path for a shell, if necessary.
-func Word(path string) string {
+// ShellQuote quotes a path for a shell, if necessary.
+func ShellQuote(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 127 || strings.ContainsRune("%+,-./:=@_^#", r)
 	}
@@ -17,9 +17,9 @@ func Word(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// Home is the meaning of a path that begins with ~, as a word to type; "" for any other path. Shells expand it, but not in a settings
+// ExpandTilde is the meaning of a path that begins with ~, as a word to type; "" for any other path. Shells expand it, but not in a settings
 // file, after --out=, or in quotes.
-func Home(path string) string {
+func ExpandTilde(path string) string {
 	rest, tilde := strings.CutPrefix(path, "~")
 	if !tilde || rest != "" && rest[0] != '/' {
 		return ""
@@ -28,15 +28,15 @@ func Home(path string) string {
 	if err != nil {
 		return "DIR"
 	}
-	return Word(filepath.Join(home, rest))
+	return ShellQuote(filepath.Join(home, rest))
 }
 
-// Unread says what to type instead of a path that begins with ~, after the flag or key that it is given by; "" for any other path.
-func Unread(key, path string) string {
-	home := Home(path)
+// TildeHint says what to type instead of a path that begins with ~, after the flag or key that it is given by; "" for any other path.
+func TildeHint(key, path string) string {
+	home := ExpandTilde(path)
 	if home == "" {
 		return ""
 	}
-	return "no shell has put your home directory in the place of ~; type " + key + home + ", or " + key + Word("./"+path) +
+	return "no shell has put your home directory in the place of ~; type " + key + home + ", or " + key + ShellQuote("./"+path) +
 		" for a folder that is called so"
 }

@@ -67,7 +67,7 @@ func numbers(set *tensorfile.Set, name string, shape ...int) (t tensorfile.Tenso
 func onlyOfBF16(t tensorfile.Tensor) error {
 	if t.Encoding != kernels.EncodedBF16 {
 		return badinput.Errorf("%s: tensor %q is not bf16; only a model in bf16 is quantised: "+
-			"type grpo export-model --model %s --type bf16 --out DIR first", t.File, t.Name, look.Word(filepath.Dir(t.File)))
+			"type grpo export-model --model %s --type bf16 --out DIR first", t.File, t.Name, look.ShellQuote(filepath.Dir(t.File)))
 	}
 	return nil
 }

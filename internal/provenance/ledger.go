@@ -91,7 +91,7 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 	}
 	return badinput.Errorf("run %s added its sums in another order than this backend (%s, before %s): resume it on the device that it "+
 		"began on, type init_from=%s run_dir=DIR for a new run, or allow_change=device to resume it here anyway%s",
-		cfg.RunDir, now, before, look.Word(cfg.RunDir), Rounding(now, before))
+		cfg.RunDir, now, before, look.ShellQuote(cfg.RunDir), Rounding(now, before))
 }
 
 // Rounding explains two orders that differ only in that one rounds products, as processors without fused multiply-adds do; "" for

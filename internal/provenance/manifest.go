@@ -75,7 +75,7 @@ func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
 		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
-			ConfigFile, look.Word(dir))
+			ConfigFile, look.ShellQuote(dir))
 	} else if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (r *Run) checkFirst() error {
 	if changed := Changes(was, now); len(changed) > 0 {
 		path := filepath.Join(r.Dir, ConfigFile)
 		return badinput.Errorf("%s was edited since the run began: %s; remove it (it is rewritten from %s), and type the changes "+
-			"beside run_dir=%s", path, list(changed), ManifestFile, look.Word(r.Dir))
+			"beside run_dir=%s", path, list(changed), ManifestFile, look.ShellQuote(r.Dir))
 	}
 	return nil
 }

@@ -31,5 +31,5 @@ func (r *Run) checkKnown() error {
 	strange := slices.Sorted(maps.Keys(had))
 	return badinput.Errorf("run %s has %s that this program does not know (%s): another release of grpo wrote it; use that one, "+
 		"or type init_from=%s run_dir=DIR to start a new run without %s", r.Dir, plural.Pick(len(had), "a setting", "settings"),
-		look.Line(strings.Join(strange, ", ")), look.Word(r.Dir), plural.Pick(len(had), "it", "them"))
+		look.Line(strings.Join(strange, ", ")), look.ShellQuote(r.Dir), plural.Pick(len(had), "it", "them"))
 }

@@ -36,13 +36,13 @@ type Form struct {
 // Forms are the formats.
 var Forms = []Form{
 	{Name: "tensorboard", Check: acceptAny, alone: refuseOtherRun, open: openEvents, files: singleFile(tfevents.Name),
-		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
+		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.ShellQuote(dir) }},
 	{Name: "wandb", Check: acceptAny, open: openLog, files: singleFile(wandb.Folder),
 		Reads: func(dir string, r rows.Run) string {
-			return "wandb sync " + look.Word(filepath.Join(dir, wandb.Folder(r)))
+			return "wandb sync " + look.ShellQuote(filepath.Join(dir, wandb.Folder(r)))
 		}},
 	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
-		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.Word(dir) }},
+		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.ShellQuote(dir) }},
 }
 
 func acceptAny(string) error { return nil }
@@ -53,7 +53,7 @@ func refuseOtherRun(dir string, r rows.Run) error {
 	for _, f := range found {
 		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
 			return badinput.Errorf("%s: it has events of another run, %s, and TensorBoard shows a folder as one run; choose a folder for each, "+
-				"such as %s", dir, name, look.Word(filepath.Join(dir, r.Name)))
+				"such as %s", dir, name, look.ShellQuote(filepath.Join(dir, r.Name)))
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (r *run) rules() (now, once []rule) {
 		x.times++
 		x.last, x.Holds = a.Step, r.holds(a)
 		x.Fatal = a.Fatal && x.Holds
-		x.Finding, x.Try = look.Visible(look.Cut(a.Finding, 500)), look.Visible(look.Cut(a.Try, 500))
+		x.Finding, x.Try = look.Visible(look.Truncate(a.Finding, 500)), look.Visible(look.Truncate(a.Try, 500))
 	}
 	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
 	for _, x := range out[:min(len(out), mostRules)] {

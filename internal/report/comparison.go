@@ -97,7 +97,7 @@ func (c *Comparison) HTML() ([]byte, error) {
 		Sections   []section
 		ScriptHash string
 		Script     template.JS
-	}{seen, look.Heading(c.Title, c.Names), sections, look.Hash(script), template.JS(script)})
+	}{seen, look.Heading(c.Title, c.Names), sections, look.ScriptHash(script), template.JS(script)})
 	return b.Bytes(), err
 }
 
@@ -160,7 +160,7 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	}
 	p := plot{title: c.Title, note: c.Note, share: c.Share, plain: dots, dots: dots, joined: true}
 	for _, curve := range c.Curves {
-		one := series{name: look.Middle(look.Visible(curve.Name), mostName), color: curve.Color, format: format,
+		one := series{name: look.TruncateMiddle(look.Visible(curve.Name), mostName), color: curve.Color, format: format,
 			values: placeAtSteps(curve.Values, curve.Steps, at)}
 		if curve.Low != nil {
 			one.low, one.high = placeAtSteps(curve.Low, curve.Steps, at), placeAtSteps(curve.High, curve.Steps, at)

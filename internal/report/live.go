@@ -22,7 +22,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return script + look.Follow + string(text)
+		return script + look.FollowScript + string(text)
 	}()
 )
 
@@ -55,11 +55,11 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = look.Visible(r.verb() + " run_dir=" + look.Word(dir))
+		p.Status.Command = look.Visible(r.verb() + " run_dir=" + look.ShellQuote(dir))
 	case Over:
 		p.Status.Tone = "good"
 	}
-	p.Script, p.ScriptHash = template.JS(liveScript), look.Hash(liveScript)
+	p.Script, p.ScriptHash = template.JS(liveScript), look.ScriptHash(liveScript)
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)
 	return b.Bytes(), err
@@ -159,13 +159,13 @@ func List(where []string, runs []Listed) ([]byte, error) {
 	}
 	command := ""
 	if len(runs) == 0 {
-		title, command = "No run yet", look.Visible("grpo run_dir="+look.Word(path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")))
+		title, command = "No run yet", look.Visible("grpo run_dir="+look.ShellQuote(path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")))
 	}
 	var b bytes.Buffer
 	err := listLayout.Execute(&b, struct {
 		Title, Where, Command, ScriptHash string
 		Script                            template.JS
 		Runs                              []Listed
-	}{title, look.Visible(strings.Join(where, ", ")), command, look.Hash(liveScript), template.JS(liveScript), runs})
+	}{title, look.Visible(strings.Join(where, ", ")), command, look.ScriptHash(liveScript), template.JS(liveScript), runs})
 	return b.Bytes(), err
 }

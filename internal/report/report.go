@@ -22,7 +22,7 @@ var parts embed.FS
 
 var (
 	layout = template.Must(look.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
-	script = look.Reader + part("page.js")
+	script = look.ReaderScript + part("page.js")
 )
 
 func part(name string) string {
@@ -70,7 +70,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	}
 	r.statement = statement
 	p := r.page()
-	p.Command = look.Visible("grpo samples " + look.Word(dir))
+	p.Command = look.Visible("grpo samples " + look.ShellQuote(dir))
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
 		p.Title += ", running"
 	}
@@ -83,10 +83,10 @@ const mostDocument = 24 << 10 // of config.json or manifest.json, in bytes
 
 func (r *run) page() page {
 	p := page{
-		Name: look.Visible(r.name), Script: template.JS(script), ScriptHash: look.Hash(script),
+		Name: look.Visible(r.name), Script: template.JS(script), ScriptHash: look.ScriptHash(script),
 		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
 		Sections: r.sections(), Groups: r.groups(), Unread: r.unread,
-		Config: look.Visible(look.Cut(string(r.config), mostDocument)), Manifest: look.Visible(look.Cut(string(r.manifest), mostDocument)),
+		Config: look.Visible(look.Truncate(string(r.config), mostDocument)), Manifest: look.Visible(look.Truncate(string(r.manifest), mostDocument)),
 	}
 	p.Rules, p.Once = r.rules()
 	p.Deeds, p.Changes = r.piloted(), r.changed()

@@ -240,7 +240,7 @@ func TestPageNeedsNothingButItself(t *testing.T) {
 	require.Len(t, scripts, 1)
 	require.Equal(t, script, scripts[0].Text)
 	require.Contains(t, page,
-		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(look.Hash(script), "+", "&#43;")+`'"`)
+		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(look.ScriptHash(script), "+", "&#43;")+`'"`)
 }
 
 func TestWhatIsMissingIsLeftOut(t *testing.T) {

@@ -201,7 +201,7 @@ func (r *run) groups() []shown {
 	for i, c := range chosen {
 		out[i] = showGroup(byGroup[c.group])
 		if r.statement != nil {
-			out[i].Statement = look.Visible(look.Cut(r.statement(byGroup[c.group][0].Problem), mostText))
+			out[i].Statement = look.Visible(look.Truncate(r.statement(byGroup[c.group][0].Problem), mostText))
 		}
 	}
 	return out
@@ -254,7 +254,7 @@ func showGroup(samples []sample) shown {
 
 func show(s sample, which string) completion {
 	c := completion{Which: which, Verdict: look.Visible(s.Score.Verdict), Color: look.VerdictColor(s.Score.Verdict), Reward: "none",
-		Text: look.Visible(look.Cut(s.words(), mostText)), Note: look.Visible(look.Cut(s.Score.Note, 300))}
+		Text: look.Visible(look.Truncate(s.words(), mostText)), Note: look.Visible(look.Truncate(s.Score.Note, 300))}
 	if c.Verdict == "" {
 		c.Verdict = "not run"
 	}

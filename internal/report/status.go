@@ -57,7 +57,7 @@ func (p *Page) Ends(because error) error {
 }
 
 // command is the command that resumes the run.
-func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + look.Word(p.Dir) }
+func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + look.ShellQuote(p.Dir) }
 
 func (p *Page) now() time.Time {
 	if p.clock != nil {
@@ -106,7 +106,7 @@ func (s status) shown() *shownStatus {
 		return nil
 	}
 	at := s.written.UTC()
-	out := &shownStatus{Word: s.word, Why: look.Visible(look.Cut(s.why, 500)), Command: look.Visible(s.command), Tone: "open",
+	out := &shownStatus{Word: s.word, Why: look.Visible(look.Truncate(s.why, 500)), Command: look.Visible(s.command), Tone: "open",
 		Machine: at.Format(time.RFC3339), Written: at.Format("2006-01-02 15:04:05 UTC")}
 	switch s.word {
 	case "Running":

@@ -88,7 +88,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 		if inaccessible(err) {
 			or := ""
 			if i+1 < len(all) {
-				or = ", or name an older one, such as " + look.Word(all[i+1])
+				or = ", or name an older one, such as " + look.ShellQuote(all[i+1])
 			}
 			return "", refused, fmt.Errorf("%w; that need not be damage: fix it and type the same command again%s", err, or)
 		}
@@ -141,7 +141,7 @@ func Stopped(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
-	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, look.Word(dir))
+	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, look.ShellQuote(dir))
 }
 
 // Save makes the checkpoint of a step from the files that write puts into an empty folder. It appears whole or not at
@@ -183,10 +183,10 @@ func (d *Dir) Unwritten(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
 	if m := (Moved{}); errors.As(err, &m) {
 		if at, first = m.Now, ""; at == "" {
-			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.Word(d.Path))
+			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.ShellQuote(d.Path))
 		}
 	}
-	typed := verb + "run_dir=" + look.Word(at)
+	typed := verb + "run_dir=" + look.ShellQuote(at)
 	if saved, _ := List(at); len(saved) == 0 {
 		return fmt.Errorf("%w; nothing had been saved: %stype %s to start again", err, first, typed)
 	}

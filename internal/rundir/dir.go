@@ -79,7 +79,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", Elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := Fits(d.Path, p); err != nil {
-		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(d.Path))
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.ShellQuote(d.Path))
 	}
 	if err := errors.Join(atomicfile.RemoveStale(d.Path), d.sweep()); err != nil {
 		return "", err
@@ -262,5 +262,5 @@ func Unread(err error, dir string) error {
 	if !badinput.Is(err) {
 		return err
 	}
-	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(dir))
+	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, look.ShellQuote(dir))
 }

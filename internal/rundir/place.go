@@ -103,11 +103,11 @@ func checkLinks(path string) error {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
 			return badinput.Errorf("run_dir: %s is a link to %s, which does not exist; type mkdir -p %s to create it, or choose another one",
-				at, to, look.Word(to))
+				at, to, look.ShellQuote(to))
 		}
 		if slices.Contains(parts[i:], "..") {
 			return badinput.Errorf("run_dir: %s leads through %s, which does not exist; type run_dir=%s, or choose another one", path, at,
-				look.Word(filepath.Clean(path)))
+				look.ShellQuote(filepath.Clean(path)))
 		}
 		return nil
 	}
@@ -162,7 +162,7 @@ func Others(path string, own []string) (others []string) {
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
 		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to resume from it, or init_from=%s to fork it",
-			path, look.Word(path), look.Word(path))
+			path, look.ShellQuote(path), look.ShellQuote(path))
 	}
 	others = Others(path, own)
 	for _, name := range others {

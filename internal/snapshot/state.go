@@ -68,7 +68,7 @@ func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err 
 // Fits checks that the logs of a run are at least as long as when the checkpoint was made.
 func (s State) Fits(dir, run string) error {
 	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.Word(dir))
+		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.ShellQuote(dir))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func hintMovedModel(cfg *configs.Config, err error) error {
 	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !isRun(cfg) {
 		return err
 	}
-	where := "; if " + look.Word(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
+	where := "; if " + look.ShellQuote(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
 		"model=DIR allow_change=model"
 	if badinput.Is(err) {
 		return badinput.Errorf("%w%s", err, where)

@@ -45,7 +45,7 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	} else if errors.Is(err, fs.ErrPermission) {
 		return "", badinput.Errorf("model %q: you may not read it; get permission, or choose another model", name)
 	}
-	if home := look.Home(name); home != "" {
+	if home := look.ExpandTilde(name); home != "" {
 		return "", badinput.Errorf("model %q: no such directory; the shell did not replace ~ by your home directory: type %s", name, home)
 	}
 	id, revision, _ := strings.Cut(name, "@")
@@ -72,7 +72,7 @@ func isModel(dir string) error {
 			return err != nil
 		})
 	}
-	word := look.Word(dir)
+	word := look.ShellQuote(dir)
 	switch {
 	case has("tokenizer.json"):
 	case has("manifest.json", "checkpoints"), has("state.json", "optimizer.safetensors"):

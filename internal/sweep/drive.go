@@ -176,7 +176,7 @@ func (j *Journal) Failures() (failed, again int) {
 
 // TryAgain is what to type to try n failed runs again.
 func (j *Journal) TryAgain(n int) string {
-	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.Word(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
+	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.ShellQuote(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
 }
 
 // Rungs are n step counts, each twice the one before, up to all steps.

@@ -84,7 +84,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
 			return nil, badinput.Errorf("%s: no sweep to resume; type grpo sweep key=value,value --dir %s to begin one", dir,
-				look.Word(dir))
+				look.ShellQuote(dir))
 		}
 		return begin(dir, plan)
 	}
@@ -106,7 +106,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	if plan != nil && !plan.equal(&j.Plan, j.whole) {
 		return nil, badinput.Errorf("%s has a sweep with other settings; type grpo sweep --dir %s to resume that one, or choose another --dir",
-			dir, look.Word(dir))
+			dir, look.ShellQuote(dir))
 	}
 	// Runs that were interrupted are resumed, failed ones are tried again (unless a race went on without them), and finished ones that
 	// were removed are repeated.
@@ -211,7 +211,7 @@ func (j *Journal) Begin() error {
 func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
-		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(j.dir))
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.ShellQuote(j.dir))
 	case disk.IsFull(err):
 		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
 	}

@@ -126,7 +126,7 @@ func readState(dir, run string) (state, error) {
 	}
 	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err,
-			look.Word(dir))
+			look.ShellQuote(dir))
 	}
 	return s, nil
 }

@@ -14,7 +14,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		look.Refuse(w, r, http.StatusNotFound, "there is no run with that name here")
+		look.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
 	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})

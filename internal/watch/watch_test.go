@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 	code, page = get(t, s, "/run/a/first%20run")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, page, `data-run="a/first run"`)
-	require.Contains(t, page, "grpo run_dir="+html.EscapeString(look.Word(dir)))
+	require.Contains(t, page, "grpo run_dir="+html.EscapeString(look.ShellQuote(dir)))
 	require.Contains(t, page, "new EventSource")
 	require.NotContains(t, page, "data-every", "the page does not load itself again")
 	for _, path := range []string{"/run/none", "/run/../../etc", "/run/", "/nothing"} {

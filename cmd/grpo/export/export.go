@@ -98,13 +98,13 @@ func checkArgs(_ *cobra.Command, args []string) error {
 	case len(args) == 2 && isFormat(0):
 		return nil
 	case len(args) == 2 && isFormat(1):
-		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], look.Word(args[0]))
+		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], look.ShellQuote(args[0]))
 	case len(args) == 1 && isFormat(0):
 		return badinput.Errorf("expected the directory of a run; type grpo export %s RUN", args[0])
 	case len(args) == 1:
-		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, look.Word(args[0]))
+		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, look.ShellQuote(args[0]))
 	case len(args) == 2:
-		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, look.Word(args[1]))
+		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, look.ShellQuote(args[1]))
 	}
 	return badinput.Errorf("expected a format and the directory of one run; type grpo export csv RUN")
 }

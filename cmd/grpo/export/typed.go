@@ -47,7 +47,7 @@ func (w typedRows) end() error                { return w.to.Close() }
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
-			look.Word(s.dir), s.table)
+			look.ShellQuote(s.dir), s.table)
 	}
 	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
@@ -125,7 +125,7 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	case table:
 		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
 	case out == "":
-		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.Word(s.dir))
+		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.ShellQuote(s.dir))
 	}
 	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {

@@ -265,11 +265,11 @@ func (a *evalFlags) print(out io.Writer, dir string, all []result) error {
 	}
 	at := all[top]
 	fmt.Fprintf(out, "\n%s; %s. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
-		plural.Of(at.Problems, "problem"), says, look.Word(at.dir))
+		plural.Of(at.Problems, "problem"), says, look.ShellQuote(at.dir))
 	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
-		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", look.Word(modelOf(dir)), look.Word(adapter))
+		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", look.ShellQuote(modelOf(dir)), look.ShellQuote(adapter))
 	}
-	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", look.Word(dir), at.step)
+	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", look.ShellQuote(dir), at.step)
 	return nil
 }
 

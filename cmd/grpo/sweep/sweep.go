@@ -129,7 +129,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: childRuns{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.Word(f.dir))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.ShellQuote(f.dir))
 			return errors.Join(p.Stopped(said), dropInterruption(err))
 		}
 		return f.unwritten(err)
@@ -165,7 +165,7 @@ func (f *flags) unwritten(err error) error {
 	if !disk.IsFull(err) {
 		return err
 	}
-	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.ShellQuote(f.dir))
 }
 
 // dropInterruption drops the error of an interruption.

@@ -173,7 +173,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		table.Flush()
 	}
 	screen.Kept(out, dir)
-	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
+	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.ShellQuote(dir)))
 }
 
 // stepScreen is a screen for the steps of a warm-up.

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	runs := s.Runs()
 	if view != "" && len(runs) != 1 {
 		return badinput.Errorf("%s: expected the directory of one run, and found %d; type grpo watch %s to see all that are in it", paths[0],
-			len(runs), look.Word(paths[0]))
+			len(runs), look.ShellQuote(paths[0]))
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -89,11 +89,11 @@ func tickLabel(v, stride, most float64) string {
 	case math.Abs(v) < stride/2:
 		return "0"
 	case most >= 1e9 || a < 1e-2 && stride < 1e-4:
-		return look.Tidy(strconv.FormatFloat(v, 'g', 3, 64))
+		return look.TrimExponent(strconv.FormatFloat(v, 'g', 3, 64))
 	case most >= 1e6:
-		return look.Tidy(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
+		return look.TrimExponent(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
 	case most >= 1e4:
-		return look.Tidy(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
+		return look.TrimExponent(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
 	case stride >= 1:
 		return look.Grouped(int64(math.Round(v)))
 	}

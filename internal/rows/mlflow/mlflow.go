@@ -247,7 +247,7 @@ func below(root, name string) (paths []string, err error) {
 // Check refuses a folder that is not a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
-	if unread := look.Unread("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
+	if unread := look.TildeHint("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
 		return badinput.Errorf("%s: %s", root, unread)
 	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {

@@ -28,7 +28,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return look.Reader + look.Follow + string(text)
+		return look.ReaderScript + look.FollowScript + string(text)
 	}()
 )
 
@@ -128,19 +128,19 @@ type Run struct {
 func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 	x, release := b.index(run.Dir)
 	defer release()
-	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: look.Hash(script),
+	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: look.ScriptHash(script),
 		Script: template.JS(script)}
 	if err := p.draw(); err != nil {
 		code := http.StatusInternalServerError
 		if badinput.Is(err) {
 			code = http.StatusNotFound
 		}
-		look.Refuse(w, r, code, err.Error())
+		look.HTTPError(w, r, code, err.Error())
 		return
 	}
 	var out bytes.Buffer
 	if err := layout.Execute(&out, p); err != nil {
-		look.Refuse(w, r, http.StatusInternalServerError, err.Error())
+		look.HTTPError(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

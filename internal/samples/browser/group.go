@@ -120,12 +120,12 @@ func (p *page) group() error {
 func (p *page) asked(n *near, s *samples.Sample) *Problem {
 	if p.known.Problem != nil {
 		if problem := p.known.Problem(p.Dir, s.Problem); problem != nil {
-			n.Statement = look.Visible(look.Cut(problem.Statement, mostStatement))
+			n.Statement = look.Visible(look.Truncate(problem.Statement, mostStatement))
 			return problem
 		}
 	}
 	if p.known.Pieces != nil && len(s.Prompt) > 0 {
-		n.Prompt = look.Visible(look.Cut(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
+		n.Prompt = look.Visible(look.Truncate(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
 	}
 	if n.Prompt == "" {
 		n.Asked = "The record has the prompt as tokens only. To show its text, the data of the run, or the tokenizer of its model, " +
@@ -206,7 +206,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 		}
 	case byMovement:
 		n.Reason = "The record does not have the change of each token by training: it has only the log-probability under the policy that " +
-			"sampled the token. grpo serve --run " + look.Visible(look.Word(p.Dir)) + " shows the change for prompts of your own."
+			"sampled the token. grpo serve --run " + look.Visible(look.ShellQuote(p.Dir)) + " shows the change for prompts of your own."
 	case byDifference:
 		if n.Right != nil {
 			n.Left.Blocks, n.Right.Blocks = compared(best, other)
@@ -222,7 +222,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 // about describes the result of a completion.
 func about(s *samples.Sample, problem *Problem) *answer {
 	a := &answer{Sample: s.Sample, Tokens: s.Length(), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
-		Advantage: signed(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
+		Advantage: signed(s.Advantage), Note: look.Visible(look.Truncate(s.Score.Note, 1000))}
 	if s.Score.Total > 0 {
 		a.Tests = fmt.Sprintf("%d of %d", s.Score.Passed, s.Score.Total)
 	}
@@ -246,7 +246,7 @@ func about(s *samples.Sample, problem *Problem) *answer {
 		if problem != nil && first < len(problem.Tests) {
 			t := problem.Tests[first]
 			a.Failed.Known = true
-			a.Failed.Input, a.Failed.Expected = look.Visible(look.Cut(t.Input, mostInput)), look.Visible(look.Cut(t.Expected, mostInput))
+			a.Failed.Input, a.Failed.Expected = look.Visible(look.Truncate(t.Input, mostInput)), look.Visible(look.Truncate(t.Expected, mostInput))
 		}
 	}
 	return a

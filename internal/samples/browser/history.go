@@ -57,7 +57,7 @@ func (p *page) problem() {
 	}
 	if p.known.Problem != nil {
 		if known := p.known.Problem(p.Dir, name); known != nil {
-			p.Near = &near{Statement: look.Visible(look.Cut(known.Statement, mostStatement))}
+			p.Near = &near{Statement: look.Visible(look.Truncate(known.Statement, mostStatement))}
 		}
 	}
 }

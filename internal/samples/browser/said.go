@@ -12,7 +12,7 @@ import (
 // said shows a completion without color.
 func said(s *samples.Sample) []block {
 	if s.Talk == nil {
-		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
+		return []block{{Pieces: []piece{{Text: look.Visible(look.Truncate(s.Text, mostText))}}}}
 	}
 	var all []block
 	for _, m := range messages(s) {
@@ -30,9 +30,9 @@ type message struct {
 func messages(s *samples.Sample) (all []message) {
 	turn := 0
 	for _, m := range s.Talk.Messages {
-		text := look.Visible(look.Cut(m.Content, mostText/4))
+		text := look.Visible(look.Truncate(m.Content, mostText/4))
 		for _, c := range m.ToolCalls {
-			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Cut(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
+			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Truncate(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
 		}
 		out := message{who: look.Visible(m.Role), text: text, turn: -1}
 		if m.Name != "" {

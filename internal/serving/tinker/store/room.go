@@ -142,5 +142,5 @@ func suggestDir(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return look.Word(filepath.Base(dir) + "-2")
+	return look.ShellQuote(filepath.Base(dir) + "-2")
 }
