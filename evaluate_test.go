@@ -164,7 +164,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 
 // If the held-out problems change, an evaluation is not compared with earlier ones, and the best checkpoint for each set is kept.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
 	s := setup{dir: t.TempDir(), words: append(words, "max_steps=3", "eval_problems=1")}
 	tr, _ := s.open(t)

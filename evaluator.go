@@ -48,7 +48,7 @@ var errClosed = errors.New("grpo: used after Close")
 // OpenEvaluator opens model, held-out problems, sampler and grader of a configuration, on a backend that the caller closes
 // after Close. The watcher may be nil. It honours WithGrader, WrapGrader, WithEnvironment, Beside and WithTurn.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
-	given.All("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
+	given.NotNil("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg
 	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trainedDir: cfg.Adapter}
 	err := cfg.Validate()
@@ -156,7 +156,7 @@ const evaluationStep = -1
 
 // attempt samples and scores n completions of each problem.
 func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
-	given.All("grpo.Evaluator", "ctx", ctx)
+	given.NotNil("grpo.Evaluator", "ctx", ctx)
 	if e.closed {
 		return a, errClosed
 	}

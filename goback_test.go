@@ -60,7 +60,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 // A run that continues without its autopilot has the autopilot's earlier actions on record, but not its later ones; completions sampled
 // ahead with its settings are discarded.
 func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
 	tr, _ := s.open(t)
 	run(t, tr)

@@ -173,7 +173,7 @@ var golden = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	debug.SetGCPercent(400) // hundreds of small trainers are opened and closed
 	code := m.Run()
 	if dir, err := golden(); err == nil {
@@ -267,7 +267,7 @@ func stride(t *testing.T, short int) int {
 	case kills == 0:
 		short *= 2
 	}
-	if racing.Detected { // the code is the same at every moment
+	if racing.Enabled { // the code is the same at every moment
 		short *= 5
 	}
 	return max(1, short/max(1, kills))

@@ -41,7 +41,7 @@ type source struct {
 
 // TestHouseRules limits sizes to keep the code readable: a function fits a screen, a file can be read at a sitting.
 func TestHouseRules(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	packages := map[string]int{}
 	files := handwritten(t)
 	require.Greater(t, len(files), 100)

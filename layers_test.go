@@ -190,7 +190,7 @@ func room(pkg string) string {
 }
 
 func TestImportsPointDown(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	for _, tags := range []string{"", "gpu"} {
 		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
 	}

@@ -41,7 +41,7 @@ type record struct {
 // begin prepares the run directory before the first write. Log lines and checkpoints that are later than the checkpoint
 // that the run resumes from are set aside.
 func (t *Trainer) begin(ctx context.Context) error {
-	given.All("grpo.Trainer", "ctx", ctx)
+	given.NotNil("grpo.Trainer", "ctx", ctx)
 	switch {
 	case t.closed:
 		return errClosed

@@ -35,7 +35,7 @@ func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.B
 // where a policy differs from the recorded one by a bit. done is called after each step. The caller closes the backend.
 // A run that was trained with WithLoss needs the same loss here.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
-	given.All("grpo.Replay", "ctx", ctx, "b", b)
+	given.NotNil("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}
 	recorded, err := r.read(step)
 	if err != nil {

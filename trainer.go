@@ -50,7 +50,7 @@ type Trainer struct {
 // its settings. Nothing is written before the first step, except that an empty run_dir makes a new directory under runs, named by the
 // time, which Close removes if it is still empty. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
-	given.All("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
+	given.NotNil("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg // a run directory is filled in
 	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w), learns: true}, backend: b, custom: collect(options)}
 	if err := t.open(ctx); err != nil {

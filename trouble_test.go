@@ -250,7 +250,7 @@ func TestAnInfiniteDivergenceIsSkipped(t *testing.T) {
 }
 
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	dir := t.TempDir()
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it $ times.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	write := func(name, tasks string) string {

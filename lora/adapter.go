@@ -20,7 +20,7 @@ type Adapter struct {
 
 // New makes an adapter of zeros. It has no effect, and no gradient: call Init before training.
 func New(l *Layout) *Adapter {
-	given.All("lora.New", "l", l)
+	given.NotNil("lora.New", "l", l)
 	return &Adapter{Layout: l, Values: make([]float32, l.Len())}
 }
 

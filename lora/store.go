@@ -24,7 +24,7 @@ const (
 // Save writes the adapter into the folder dir in PEFT's format. base is the name or path of the model
 // that it belongs to. The same adapter gives the same bytes. What Load would refuse is not written.
 func (a *Adapter) Save(dir, base string) error {
-	given.All("lora.Adapter.Save", "a", a)
+	given.NotNil("lora.Adapter.Save", "a", a)
 	if err := a.checkLen(a.Values); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ type goldenScore struct {
 }
 
 func TestScoresMatchTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			var want []goldenScore

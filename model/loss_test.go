@@ -60,7 +60,7 @@ func accumulated(t *testing.T, b kernels.Backend, r Recompute, datums []Datum, o
 }
 
 func TestACustomLossEqualsTheKernels(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {

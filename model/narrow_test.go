@@ -16,7 +16,7 @@ type noBF16 struct{ kernels.Backend }
 
 // With rows stored in bf16 for the gradients, the forward pass is unchanged; gradients change a little, whatever is recomputed.
 func TestWhatWaitsInBF16(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.On(t, kerneltest.NewReference(), testNarrow)
 }
 

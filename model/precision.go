@@ -87,7 +87,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 
 // resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
 func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
-	given.All("model.Open", "b", b)
+	given.NotNil("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
 		usual = BF16

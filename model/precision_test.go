@@ -17,7 +17,7 @@ import (
 // Rounding factors of weights, or keys and values, changes log-probabilities, but no more than 8 bits per number explain; and it is done,
 // forward and backward.
 func TestRoundingMovesScoresALittle(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	for _, name := range goldenCases {
 		for how, o := range roundings {
 			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o, kernels.Serial) })

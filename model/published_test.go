@@ -12,7 +12,7 @@ import (
 
 // An update of the master weights that was not published is detected, and reported.
 func TestAnUnpublishedAdapterIsFound(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			p := openGolden(t, b, name, "adapter", Options{})

@@ -20,7 +20,7 @@ type Served struct {
 // Serve copies an adapter, of any rank, scale and targets, to the decoder, for rows of later runs. Such rows get the same bits as from
 // a policy with the adapter attached.
 func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
-	given.All("model.Decoder.Serve", "a", a)
+	given.NotNil("model.Decoder.Serve", "a", a)
 	switch {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")

@@ -53,7 +53,7 @@ func distance(got, want []float32) float64 {
 }
 
 func TestGradientsMatchTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			for _, recompute := range []Recompute{RecomputeNone, RecomputeCheap, RecomputeBlocks} {
@@ -85,7 +85,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 
 // A whole training: the losses and norms of every step, and the final adapter.
 func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			var train goldenTrain

@@ -104,7 +104,7 @@ func TestWhatIsFrozenHasNoGradients(t *testing.T) {
 
 // Norms, biases and the embedding are exempt from weight decay.
 func TestNormsAndTheEmbeddingAreSpared(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {

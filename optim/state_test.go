@@ -18,7 +18,7 @@ import (
 
 // A run that is saved and resumed ends with the same bits as an uninterrupted one.
 func TestStateContinues(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = chunk + 5
 		path, again := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")

@@ -114,7 +114,7 @@ var returnedByNumpy = map[string]answer{
 // TestNumpy runs if there is an interpreter with numpy. Programs whose answers are tested find it preloaded, the others
 // import it in their own process.
 func TestNumpy(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	t.Parallel()
 	python := pythonWithNumpy(t)
 	open := func(preload string) *Judge {

@@ -18,8 +18,8 @@ import (
 // Over many draws from a fixed model, tokens have the right frequencies, for each kind of truncation: by default a quarter of the draws.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	t.Parallel()
-	draws := forms.Usual(50_000, 200_000)
-	if racing.Detected {
+	draws := forms.Limit(50_000, 200_000)
+	if racing.Enabled {
 		draws = 20_000
 	}
 	b := backendtest.CPU(t, cpu.Options{})

@@ -24,7 +24,7 @@ import (
 var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		names := []string{"qwen3-tied", "qwen3-untied-sharded"}
 		if b.Order() != kerneltest.NewReference().Order() { // which is slow

@@ -45,7 +45,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 
 // The name of the embedded model is accepted wherever a model is expected.
 func TestEveryVerbKnowsTheModelOfTheProgram(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	dir, err := grpo.ModelDir(t.Context(), "tiny")
 	require.NoError(t, err)
 	text := func(stdin, line string) string {

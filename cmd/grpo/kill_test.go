@@ -21,7 +21,7 @@ import (
 
 // A run ends with the same bits however often its processes are killed, and with any number of threads. GRPO_KILLS=20 kills more often.
 func TestRunsEndAlike(t *testing.T) {
-	racing.Again(t)
+	racing.SkipCovered(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}

@@ -52,7 +52,7 @@ func TestTokenizeThereAndBack(t *testing.T) {
 }
 
 func TestTokenizeQwen3Vectors(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "vectors.json"))
 	require.NoError(t, err)

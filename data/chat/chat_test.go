@@ -46,7 +46,7 @@ func renderer(t testing.TB, name string, tok *tokenizer.Tokenizer) *Renderer {
 }
 
 func TestQwen3ChatVectors(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "chat_vectors.json"))
 	if err != nil {

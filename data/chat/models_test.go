@@ -19,7 +19,7 @@ import (
 
 // The tokenizers of models are large, so each is loaded once, for all checks of it.
 func TestModels(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	for _, m := range []struct {
 		name  string
 		files func(testing.TB) string

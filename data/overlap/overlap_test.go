@@ -93,7 +93,7 @@ func TestWordsOfHundredsTellNothing(t *testing.T) {
 // Common phrases make no two problems similar, and large sets are compared in seconds.
 func TestLargeSetsAreComparedInSeconds(t *testing.T) {
 	n := 25_000
-	if racing.Detected {
+	if racing.Enabled {
 		n /= 5
 	}
 	phrase := strings.Repeat("the first line of the input has one integer and the next line has others ", 2)

@@ -120,7 +120,7 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 }
 
 func TestQwen3AgainstSlow(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	tok, dir := qwen3(t)
 	sure := newReferenceEncoder(t, dir, qwenPattern)
 	for _, text := range append(seeds, corpus(t)) {

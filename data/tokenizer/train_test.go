@@ -225,7 +225,7 @@ func TestTrainRefuses(t *testing.T) {
 }
 
 func TestTrainIsFast(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	// 3 MB of random words of 3 to 8 letters: many more distinct pieces than a text has.
 	var texts []string
 	r := newRand(1)

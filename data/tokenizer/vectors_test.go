@@ -20,7 +20,7 @@ type vector struct {
 
 // The vectors are the output of Hugging Face's tokenizer for texts with special tokens parsed.
 func TestQwen3Vectors(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	tok, dir := qwen3(t)
 	var vectors []vector
 	readTestJSON(t, filepath.Join(dir, "vectors.json"), &vectors)

@@ -12,7 +12,7 @@ import (
 
 // With rows stored in bf16, a training batch needs little more than half the memory per token.
 func TestWhatWaitsInBF16IsPlanned(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	dir, c := sparseModel(t, "qwen3-4b")
 	const rows = 16384
 	activations := func(precision string) int {

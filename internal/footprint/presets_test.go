@@ -160,7 +160,7 @@ const columns = "| preset | model | weights as | weights | adapter | activations
 // The memory of each preset on a processor is what docs/presets.md says, for the published shapes of the models, and fits into the memory
 // that it is meant for.
 func TestPresetsTakeWhatTheTableSays(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // its sizes are the same on all machines
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()

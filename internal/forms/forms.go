@@ -5,12 +5,12 @@ package forms
 
 import "os"
 
-// All is whether to run every form.
-var All = os.Getenv("GRPO_FORMS") == "all"
+// Exhaustive is whether to run every form.
+var Exhaustive = os.Getenv("GRPO_FORMS") == "all"
 
-// Each returns every form, or usually the first and every of-th after it.
-func Each[T any](of int, forms ...T) []T {
-	if All {
+// EveryNth returns every form, or usually the first and every of-th after it.
+func EveryNth[T any](of int, forms ...T) []T {
+	if Exhaustive {
 		return forms
 	}
 	var some []T
@@ -20,9 +20,9 @@ func Each[T any](of int, forms ...T) []T {
 	return some
 }
 
-// Usual returns all if every form is run, else usual.
-func Usual(usual, all int) int {
-	if All {
+// Limit returns all if every form is run, else usual.
+func Limit(usual, all int) int {
+	if Exhaustive {
 		return all
 	}
 	return usual

@@ -19,8 +19,8 @@ var expected = map[string]string{
 	"s":      "a state, such as new(optim.State)",
 }
 
-// All panics if an argument of a function is nil. Each argument follows its name.
-func All(function string, arguments ...any) {
+// NotNil panics if an argument of a function is nil. Each argument follows its name.
+func NotNil(function string, arguments ...any) {
 	for i := 0; i+1 < len(arguments); i += 2 {
 		if missing(arguments[i+1]) {
 			name := arguments[i].(string)
@@ -29,8 +29,8 @@ func All(function string, arguments ...any) {
 	}
 }
 
-// Between panics if a number is not within from and to.
-func Between(function, name string, n, from, to int) {
+// InRange panics if a number is not within from and to.
+func InRange(function, name string, n, from, to int) {
 	if n < from || n > to {
 		panic(fmt.Sprintf("%s: %s is %d, expected %d to %d", function, name, n, from, to))
 	}

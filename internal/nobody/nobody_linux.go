@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Here drops the superuser's rights to files from the test's thread, until the test ends. Other users have none to drop.
-func Here(t *testing.T) {
+// Drop drops the superuser's rights to files from the test's thread, until the test ends. Other users have none to drop.
+func Drop(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return

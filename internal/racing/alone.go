@@ -2,18 +2,18 @@ package racing
 
 import "testing"
 
-// Alone skips a test with a single goroutine under the race detector: it has no races, and would take ten times as long.
-func Alone(t testing.TB) {
+// SkipSerial skips a test with a single goroutine under the race detector: it has no races, and would take ten times as long.
+func SkipSerial(t testing.TB) {
 	t.Helper()
-	if Detected {
+	if Enabled {
 		t.Skip("one goroutine: nothing to race with")
 	}
 }
 
-// Again skips a test about the files of runs under the race detector, as other tests cover the same code.
-func Again(t testing.TB) {
+// SkipCovered skips a test about the files of runs under the race detector, as other tests cover the same code.
+func SkipCovered(t testing.TB) {
 	t.Helper()
-	if Detected {
+	if Enabled {
 		t.Skip("its runs are those of other tests: nothing new to race with")
 	}
 }

@@ -3,5 +3,5 @@
 // Package racing tells tests whether the race detector is on.
 package racing
 
-// Detected reports whether it is.
-const Detected = false
+// Enabled reports whether it is.
+const Enabled = false

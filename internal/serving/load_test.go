@@ -284,7 +284,7 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d requests in %v, of which %d left and %d were none; %d goroutines; memory: %d KiB more than %d",
 		clients*requests, took, left.Load(), broken.Load(), runtime.NumGoroutine(), after-memory, memory)
 	require.Positive(t, left.Load()*broken.Load())
-	if !racing.Detected {
+	if !racing.Enabled {
 		require.Less(t, after-memory, 32<<10, "KiB more than before")
 	}
 }

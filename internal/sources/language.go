@@ -36,7 +36,7 @@ type Language struct {
 
 // OpenLanguage finds the model of a configuration, and opens its tokenizer, chat format and prompt template.
 func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
-	given.All("grpo.Saved.Language", "ctx", ctx)
+	given.NotNil("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
 		return nil, hintMovedModel(cfg, err)

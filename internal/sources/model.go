@@ -29,7 +29,7 @@ var wordFiles = []string{".json", ".jinja", ".txt"}
 
 // ModelDir finds a model: the embedded one, a directory, or one on the Hub, which it downloads.
 func ModelDir(ctx context.Context, name string) (string, error) {
-	given.All("grpo.ModelDir", "ctx", ctx)
+	given.NotNil("grpo.ModelDir", "ctx", ctx)
 	if name == Embedded {
 		dir, why, err := cachedir.Find(filepath.Join("grpo", Embedded+"-"+tiny.Fingerprint()))
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // A policy that a step made non-finite is neither saved nor evaluated: the last checkpoint stays, and the error says what to type.
 func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	for _, c := range []struct {
 		method, rate string
 		words        []string

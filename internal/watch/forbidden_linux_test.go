@@ -18,7 +18,7 @@ func TestAFolderOfSomebodyElse(t *testing.T) {
 	defer os.Chmod(locked, 0o700)
 	require.NoError(t, os.Chmod(filepath.Dir(locked), 0o711))
 	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(locked)), 0o711))
-	nobody.Here(t)
+	nobody.Drop(t)
 	_, err := find([]string{locked})
 	require.EqualError(t, err, locked+": you may not read it; get permission, or leave it out")
 	require.True(t, badinput.Is(err))

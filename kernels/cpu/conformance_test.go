@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 				return b
 			}
 		}
-		if i > 0 && !forms.All {
+		if i > 0 && !forms.Exhaustive {
 			threads := 0
 			t.Run(same[0], func(t *testing.T) {
 				kerneltest.RunDevice(t, kerneltest.Chains, 4, func() kernels.Backend { threads++; return open(kernels.Serial)(threads) })

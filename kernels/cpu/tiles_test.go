@@ -35,7 +35,7 @@ func TestAdaptersInTiles(t *testing.T) {
 	for _, bytes := range []int{streamedBytes, 0} {
 		streamedBytes = bytes
 		for i, name := range Variants() {
-			if bytes == 0 && i > 0 && !forms.All {
+			if bytes == 0 && i > 0 && !forms.Exhaustive {
 				break
 			}
 			t.Run(fmt.Sprintf("%s, %d bytes", name, bytes), func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 // The reference always has one thread, so two numbers of threads are as good as four. Under the race detector its loops take
 // minutes, and there is nothing to find.
 func TestReference(t *testing.T) {
-	if racing.Detected {
+	if racing.Enabled {
 		t.Skip("one goroutine")
 	}
 	RunDevice(t, Chains, 1, NewReference)

@@ -34,7 +34,7 @@ var addressed = map[string]string{
 // before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	for _, rung := range forms.Each(2, RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe) {
+	for _, rung := range forms.EveryNth(2, RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe) {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			programs := maps.Clone(repeatable)

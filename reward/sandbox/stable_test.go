@@ -29,7 +29,7 @@ print("done")
 		limit *= 2
 	}
 	n := size(8, 20)
-	for _, slots := range forms.Each(2, 1, runtime.NumCPU(), 4*runtime.NumCPU()) {
+	for _, slots := range forms.EveryNth(2, 1, runtime.NumCPU(), 4*runtime.NumCPU()) {
 		t.Run(fmt.Sprintf("slots=%d", slots), func(t *testing.T) {
 			p := openPool(t, 0, slots)
 			var good atomic.Int64

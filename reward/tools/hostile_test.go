@@ -100,7 +100,7 @@ func TestRecordsWithoutLines(t *testing.T) {
 
 // A record may claim more nested loops than a program can have.
 func TestARecordOfLoopsWithoutEnd(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	var record bytes.Buffer
 	record.WriteString(`["o",[`)
 	const n = 10_000

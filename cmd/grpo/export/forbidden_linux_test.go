@@ -15,7 +15,7 @@ func TestARunOfSomebodyElse(t *testing.T) {
 	dir := recorded(t)
 	require.NoError(t, os.Chmod(dir, 0o000))
 	defer os.Chmod(dir, 0o700)
-	nobody.Here(t)
+	nobody.Drop(t)
 	_, err := exported(t, "csv", dir)
 	require.EqualError(t, err, dir+": you may not read it; get permission, or choose another run")
 	require.True(t, badinput.Is(err))

@@ -85,7 +85,7 @@ func exported(t *testing.T, run string) {
 		files []string
 		says  []string
 	}
-	for _, c := range racing.First(
+	for _, c := range racing.FirstOnly(
 		form{nil, []string{"config.json", "model.safetensors", "tokenizer.json"}, []string{"weights in bf16", "% of it is in the weights"}},
 		form{[]string{"--format", "gguf"}, []string{"coder-bf16.gguf", "Modelfile"}, []string{"its TEMPLATE gives what"}},
 		form{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"},

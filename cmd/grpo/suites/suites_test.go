@@ -60,8 +60,8 @@ func TestOracle(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.SandboxSlots = 1
 	for name, n := range map[string]int{"humaneval": 3, "mbpp": 4, "mbpp-sanitized": 2, "gsm8k": 2} {
-		for _, style := range racing.First(suite.Chat, suite.Completion) {
-			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !forms.All) {
+		for _, style := range racing.FirstOnly(suite.Chat, suite.Completion) {
+			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !forms.Exhaustive) {
 				continue
 			}
 			j, err := plan(t, name, style).Oracle(t.Context(), &cfg)

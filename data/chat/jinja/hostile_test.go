@@ -106,7 +106,7 @@ func TestHostile(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it ends well", name)
 		}
-		if took > time.Second && !racing.Detected { // the race detector is slow
+		if took > time.Second && !racing.Enabled { // the race detector is slow
 			t.Errorf("%s: it took %v", name, took)
 		}
 		// The total of allocations is a bound of what was in use.

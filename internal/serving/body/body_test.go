@@ -37,7 +37,7 @@ func TestAllOfWhatIsCut(t *testing.T) {
 
 // Reading a large body takes little more memory than twice its size.
 func TestAllTakesLittle(t *testing.T) {
-	racing.Alone(t) // the race detector allocates, too
+	racing.SkipSerial(t) // the race detector allocates, too
 	const size = 16 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -36,7 +36,7 @@ func TestWhatIsNotApart(t *testing.T) {
 
 // Documents drawn under the masks of an accepted oneOf fit exactly one of its branches.
 func TestDrawnOneOf(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	v := fixture(t)
 	taken := 0
 	for seed := range 20 * tries(t) {
@@ -73,7 +73,7 @@ func TestDrawnOneOf(t *testing.T) {
 
 // Many branches are proved disjoint, or given up, in a short time.
 func TestManyBranches(t *testing.T) {
-	racing.Alone(t)
+	racing.SkipSerial(t)
 	v := fixture(t)
 	tagged, enums := []string{}, []string{}
 	for i := range 250 {

@@ -95,7 +95,7 @@ func TestHostileSchemas(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		t.Logf("%-12s %6d ms %4d MB kept, %4d MB allocated: %.120v", name, took.Milliseconds(), int64(after.HeapAlloc-before.HeapAlloc)>>20,
 			(after.TotalAlloc-before.TotalAlloc)>>20, err)
-		if !racing.Detected {
+		if !racing.Enabled {
 			require.Less(t, took, time.Second, name)
 		}
 		require.Less(t, int64(after.HeapAlloc-before.HeapAlloc), int64(64<<20), name)
