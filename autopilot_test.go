@@ -55,7 +55,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	}
 	require.Len(t, seen, 9)
 	require.Greater(t, len(l.metrics), 9, "some were undone")
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", metricsFile))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside, "undone lines are set aside")
 	require.Contains(t, tr.Autopilot(), "settings at the end: learning_rate=")

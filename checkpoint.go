@@ -50,7 +50,7 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), "")
+		return t.record.WithResumeHint(fmt.Errorf("checkpoint %s: %w", dir, err), "")
 	}
 	t.watcher.Saved(dir)
 	t.report((*readers.Page).GoesOn)
@@ -60,7 +60,7 @@ func (t *Trainer) save() error {
 // Stopped says, for the user, where an interrupted run was saved, and reports whether it has a checkpoint at all.
 func (t *Trainer) Stopped() (said string, saved bool) {
 	all, err := rundir.List(t.RunDir())
-	return rundir.Stopped(t.RunDir(), t.step), err == nil && len(all) > 0
+	return rundir.InterruptedMessage(t.RunDir(), t.step), err == nil && len(all) > 0
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {

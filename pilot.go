@@ -131,7 +131,7 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Decision) (map[string]strin
 		return nil, err
 	}
 	t.step, t.evaluated, t.advisor, t.broken = s.Step, s.Evaluated, s.Advisor, nil
-	aside, err := t.record.Back(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
+	aside, err := t.record.RollBack(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
 	if err != nil {
 		return nil, err
 	}

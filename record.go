@@ -65,7 +65,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
@@ -110,7 +110,7 @@ func (t *Trainer) recall() error {
 // append adds a line to a log. Its error tells the user that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return r.Unwritten(err, "")
+		return r.WithResumeHint(err, "")
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 		}
 	}
 	if err := w.End(); err != nil {
-		return r.Unwritten(err, "")
+		return r.WithResumeHint(err, "")
 	}
 	if err := r.append(metricsFile, m); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 func (r *record) evaluations() ([]Evaluation, error) {
 	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 	if err != nil || len(all) == 0 {
-		return all, rundir.Unread(err, r.Path)
+		return all, rundir.WithContinueHint(err, r.Path)
 	}
 	judged, err := provenance.JudgedOf(r.Path)
 	for i := range all {

@@ -41,7 +41,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
-	from, checkpoint, err := snapshot.Before(run, step, r.past.Manifest.Origin)
+	from, checkpoint, err := snapshot.LastBefore(run, step, r.past.Manifest.Origin)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 		return o, badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	switch {
-	case cfg.Resume == "never" && rundir.Trained(cfg.RunDir, logFiles):
+	case cfg.Resume == "never" && rundir.HasRun(cfg.RunDir, logFiles):
 		return o, badinput.Errorf("run_dir %s has a run with %s, and resume=never; choose another run_dir, or type resume=auto to resume it",
 			cfg.RunDir, plural.Of(len(all), "checkpoint"))
 	case len(all) > 0:
@@ -119,7 +119,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := snapshot.Read(dir)
 		if err == nil && key == "resume" {
-			err = st.Fits(dir, run)
+			err = st.CheckLogs(dir, run)
 		}
 		all, lerr := rundir.List(run)
 		later := key == "resume" && len(all) > 0 && rundir.StepOf(all[0]) > st.Step
@@ -130,7 +130,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
-		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, originHint(key)))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.NoneResumable(damaged, originHint(key)))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; using an older checkpoint, %s", d, newest))

@@ -142,7 +142,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	left, err = rundir.List(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", "step_*"))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
 	for _, name := range []string{metricsFile, rollouts.Plain} {
@@ -294,7 +294,7 @@ func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
 	tr, _ = setup{dir: dir, words: []string{"max_steps=2", "learning_rate=0.5"}}.open(t)
 	require.NoError(t, tr.begin(t.Context()))
 	for name, want := range before {
-		kept, err := os.ReadFile(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "after_"+rundir.Name(0), name))
+		kept, err := os.ReadFile(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "after_"+rundir.Name(0), name))
 		require.NoError(t, err)
 		require.Equal(t, want, string(kept), name)
 	}

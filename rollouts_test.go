@@ -113,7 +113,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	text, _ = recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
 	requireSame(t, want, files(t, dir))
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", rollouts.Compressed))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", rollouts.Compressed))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside)
 }

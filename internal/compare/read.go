@@ -133,7 +133,7 @@ func Check(dir string) error {
 	case !info.IsDir():
 		return badinput.Errorf("%s: a file; expected the directory of a run", dir)
 	}
-	if err := rundir.NoCheckpoint(dir); err != nil {
+	if err := rundir.RefuseCheckpoint(dir); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "sweep.json")); err == nil {

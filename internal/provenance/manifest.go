@@ -73,7 +73,7 @@ type Run struct {
 // Read reads the record in a directory. If it holds no run, the record is empty.
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
+	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.IsDamaged(err) {
 		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
 			ConfigFile, look.ShellQuote(dir))
 	} else if err != nil {
@@ -100,7 +100,7 @@ func Read(dir string) (*Run, error) {
 func Recorded(dir, steps string) (*Run, error) {
 	const expected = "expected the directory of a run, as its run_dir names it"
 	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
-		if err := rundir.NoCheckpoint(dir); err != nil {
+		if err := rundir.RefuseCheckpoint(dir); err != nil {
 			return nil, err
 		}
 		if !isDir(dir) {
@@ -234,11 +234,11 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
-			return rundir.Elsewhere(err)
+			return rundir.WithOtherDirHint(err)
 		}
 	}
 	if err := d.WriteJSON(ManifestFile, m); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	return nil
 }

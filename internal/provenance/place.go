@@ -19,7 +19,7 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 	own = append(own, ManifestFile, rundir.Checkpoints, "data")
 	if r.Known() {
 		own = append(own, ConfigFile)
-	} else if what := rundir.Taken(dir); what != "" {
+	} else if what := rundir.ProtectedDir(dir); what != "" {
 		return nil, badinput.Errorf("run_dir=%s is %s; choose a separate directory for the run, such as run_dir=runs/first", dir, what)
 	} else if unread := look.TildeHint("run_dir=", dir); unread != "" {
 		return nil, badinput.Errorf("run_dir=%s: %s", dir, unread)

@@ -21,8 +21,8 @@ import (
 const (
 	// Checkpoints is the folder of a run for its checkpoints, each in a folder such as step_000123.
 	Checkpoints = "checkpoints"
-	// Aside is a folder beside the checkpoints for what a rollback left behind: later checkpoints and ends of logs.
-	Aside = "set_aside"
+	// RolledBackDir is a folder beside the checkpoints for what a rollback left behind: later checkpoints and ends of logs.
+	RolledBackDir = "set_aside"
 
 	// CheckpointLog has a line for each checkpoint that was ever saved, with its step, even after retention removed it.
 	CheckpointLog = "checkpoints.jsonl"
@@ -105,15 +105,15 @@ func inaccessible(err error) bool {
 		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
 }
 
-// Refused is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If logs
+// NoneResumable is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If logs
 // are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the hint.
-func Refused(refused []error, otherwise string) error {
+func NoneResumable(refused []error, otherwise string) error {
 	var told []error
 	var last error
 	short := 0
 	for _, err := range refused {
 		switch {
-		case !errors.As(err, &Short{}):
+		case !errors.As(err, &ShortLogError{}):
 			told = append(told, err)
 		case short == 0:
 			last = err
@@ -136,8 +136,8 @@ func Refused(refused []error, otherwise string) error {
 // Checkpoint is the path of the checkpoint of a step, saved or not.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 
-// Stopped is the message about a run that was interrupted after a step.
-func Stopped(dir string, step int) string {
+// InterruptedMessage is the message about a run that was interrupted after a step.
+func InterruptedMessage(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
@@ -178,10 +178,10 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	return d.dropDone()
 }
 
-// Unwritten adds to a write error whether there is a checkpoint and what to type; verb is the command before the settings.
-func (d *Dir) Unwritten(err error, verb string) error {
+// WithResumeHint adds to a write error whether there is a checkpoint and what to type; verb is the command before the settings.
+func (d *Dir) WithResumeHint(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
-	if m := (Moved{}); errors.As(err, &m) {
+	if m := (MovedError{}); errors.As(err, &m) {
 		if at, first = m.Now, ""; at == "" {
 			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.ShellQuote(d.Path))
 		}
@@ -250,8 +250,8 @@ func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) er
 	return nil
 }
 
-// NoCheckpoint refuses a checkpoint's directory where a run directory is expected.
-func NoCheckpoint(dir string) error {
+// RefuseCheckpoint refuses a checkpoint's directory where a run directory is expected.
+func RefuseCheckpoint(dir string) error {
 	if run := RunOf(dir); run != filepath.Clean(dir) {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
 	}
@@ -260,7 +260,7 @@ func NoCheckpoint(dir string) error {
 
 // Steps are the steps of a run's checkpoints, in ascending order.
 func Steps(dir string) (steps []int, err error) {
-	if err := NoCheckpoint(dir); err != nil {
+	if err := RefuseCheckpoint(dir); err != nil {
 		return nil, err
 	}
 	all, err := List(dir)

@@ -26,15 +26,15 @@ func Lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Held reports whether a process has locked a run directory. It reads the kernel's list of locks instead of trying the
+// Locked reports whether a process has locked a run directory. It reads the kernel's list of locks instead of trying the
 // lock, so as not to get in the way of a process that starts. known is false if the kernel does not tell.
-func Held(dir string) (held, known bool) {
-	_, held, known = Holder(dir)
+func Locked(dir string) (held, known bool) {
+	_, held, known = LockHolder(dir)
 	return held, known
 }
 
-// Holder is Held, with the ID of the process; 0 if the kernel does not tell it.
-func Holder(dir string) (process int, held, known bool) {
+// LockHolder is Held, with the ID of the process; 0 if the kernel does not tell it.
+func LockHolder(dir string) (process int, held, known bool) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return 0, false, false

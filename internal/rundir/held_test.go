@@ -12,21 +12,21 @@ func TestHeld(t *testing.T) {
 	if _, err := os.Stat("/proc/locks"); err != nil {
 		t.Skip("this kernel does not tell of locks")
 	}
-	held, known := Held(dir)
+	held, known := Locked(dir)
 	require.True(t, known)
 	require.False(t, held)
 	d, err := Claim(dir)
 	require.NoError(t, err)
-	process, held, known := Holder(dir)
+	process, held, known := LockHolder(dir)
 	require.True(t, known)
 	require.True(t, held)
 	require.Contains(t, []int{0, os.Getpid()}, process)
 	_, err = Lock(dir)
 	require.ErrorIs(t, err, ErrTaken)
 	require.NoError(t, d.Close())
-	held, _ = Held(dir)
+	held, _ = Locked(dir)
 	require.False(t, held)
-	held, known = Held(dir + "/none")
+	held, known = Locked(dir + "/none")
 	require.False(t, held || known)
 }
 

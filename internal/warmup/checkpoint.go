@@ -56,7 +56,7 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), t.cfg.Verb()+" ")
+		return t.record.WithResumeHint(fmt.Errorf("checkpoint %s: %w", dir, err), t.cfg.Verb()+" ")
 	}
 	t.watcher.Saved(dir)
 	t.report((*readers.Page).GoesOn)
@@ -124,7 +124,7 @@ func readState(dir, run string) (state, error) {
 	if err := rundir.Verify(dir, s.Checksum); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
 	}
-	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
+	if err := rundir.CheckLogs(run, rundir.Point{Logs: s.Logs}); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err,
 			look.ShellQuote(dir))
 	}

@@ -100,7 +100,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.journal.Open(t.record.File(journalFile)); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
@@ -159,7 +159,7 @@ func (r *record) evaluation(h HeldOut) error {
 // append adds a line to a log. Its error says that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return r.Unwritten(err, r.page.Verb+" ")
+		return r.WithResumeHint(err, r.page.Verb+" ")
 	}
 	return nil
 }

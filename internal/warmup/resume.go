@@ -50,7 +50,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 	switch t.cfg.Resume {
 	case "auto":
 	case "never":
-		if rundir.Trained(dir, logFiles) {
+		if rundir.HasRun(dir, logFiles) {
 			return o, badinput.Errorf("run_dir %s has a run, and resume=never; choose another run_dir, or type resume=auto to resume it", dir)
 		}
 	default:
@@ -74,7 +74,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 		return err
 	})
 	if err == nil && o.checkpoint == "" && (key == "resume" || len(all) > 0) {
-		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.Refused(damaged, "choose another run_dir for a new run"))
+		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.NoneResumable(damaged, "choose another run_dir for a new run"))
 	}
 	if o.checkpoint == "" {
 		o.state = state{}
@@ -131,7 +131,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 }
 
 // Stopped is the message about an interrupted run.
-func (t *Trainer) Stopped() string { return rundir.Stopped(t.cfg.RunDir, t.step) }
+func (t *Trainer) Stopped() string { return rundir.InterruptedMessage(t.cfg.RunDir, t.step) }
 
 // Origin says how the run starts.
 func (t *Trainer) Origin() string {

@@ -80,7 +80,7 @@ func TestTroubleOfTheMachine(t *testing.T) {
 		syscall.EROFS: "500 the server failed; its log says why",
 	} {
 		for _, err := range []error{
-			rundir.Elsewhere(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
+			rundir.WithOtherDirHint(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
 			fmt.Errorf("%s: %w; type run_dir=%s", n.dir, errno, n.dir),
 		} {
 			got := refusal.Of(n.explain(err))
