@@ -68,7 +68,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
-	if err = provenance.CheckWhole(e.trainedDir); err != nil {
+	if err = provenance.CheckIntact(e.trainedDir); err != nil {
 		return err
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {

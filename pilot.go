@@ -138,7 +138,7 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Decision) (map[string]strin
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", step, aside))
 	}
-	return s.Checksum, errors.Join(t.ledger.GoesBack(step), t.recall())
+	return s.Checksum, errors.Join(t.ledger.RecordRollback(step), t.recall())
 }
 
 // Autopilot summarises what the autopilot did so far, "" if there is none.

@@ -62,8 +62,8 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
 		return p, err
 	}
-	if err = cmp.Or(footprint.CheckAdapter(cfg, p.Shape.LoRADims()), provenance.CheckWhole(p.Dir)); err == nil { // before the model is loaded
-		p.print, err = provenance.OfModel(p.Dir)
+	if err = cmp.Or(footprint.CheckAdapter(cfg, p.Shape.LoRADims()), provenance.CheckIntact(p.Dir)); err == nil { // before the model is loaded
+		p.print, err = provenance.FingerprintModel(p.Dir)
 	}
 	return p, err
 }

@@ -159,7 +159,7 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 // reopenIfChanged reopens policy and learner if the run was resumed with other settings at this step, and carries weights and moments over.
 func (r *replay) reopenIfChanged(ctx context.Context, step int) (err error) {
 	_, start, err := r.past.At(step)
-	if err != nil || start.Same(r.start) {
+	if err != nil || start.Equal(r.start) {
 		return err
 	}
 	const remedy = "step %d began with other settings, and changing them takes a temporary file: %w; set TMPDIR to a folder with room for it"

@@ -28,7 +28,7 @@ type origin struct {
 	state      snapshot.State
 	fork       bool // the checkpoint is another run's
 	earlier    bool // the run has later checkpoints
-	past       provenance.Past
+	past       provenance.ResumeOrigin
 }
 
 // openRecord decides on the run directory, claims it, and finds where the run starts.
@@ -40,7 +40,7 @@ func (t *Trainer) openRecord() error {
 	}
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
 	if !t.custom.unrecorded {
-		if err := provenance.SettleRunDir(t.cfg); err != nil {
+		if err := provenance.ChooseRunDir(t.cfg); err != nil {
 			return err
 		}
 		if err := t.claim(named); err != nil {
@@ -58,7 +58,7 @@ func (t *Trainer) openRecord() error {
 	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
 		return err
 	}
-	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
+	t.origin.past = provenance.ResumeOrigin{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
 	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (t *Trainer) claim(named bool) error {
 	log := &logbook{Watcher: t.watcher}
 	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: page}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
 		report.File))
 	if err == nil && len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
@@ -113,7 +113,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 // namedOrigin reads the checkpoint in dir, or the newest sound one of the run in dir. key is the setting that names it, for messages.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	named := strings.Replace(key+"=", "run=", "run ", 1) // "run" is a flag or an argument, not a setting
-	if err := provenance.CheckNamed(dir); err != nil {
+	if err := provenance.CheckExists(dir); err != nil {
 		return origin{}, badinput.Errorf("%s%w", named, err)
 	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
@@ -159,7 +159,7 @@ func (t *Trainer) resume() error {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.Adam); err != nil {
-		return provenance.Misfit(dir, err)
+		return provenance.LoadError(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 		err = provenance.CheckBase(s.Trained(), p.Dir)
 	}
 	if err == nil {
-		asked := provenance.Asked{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
+		asked := provenance.EvaluationInputs{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
 		_, err = asked.Compare(s.state.Parts, s.watcher.Warn)
 	}
 	return p.Language, err
@@ -86,7 +86,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	given.NotNil("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
 	s.state.Pilot.RestoreFormatWeight(&cfg)
-	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
+	if err := provenance.CheckEvaluable(&cfg, s.Trained()); err != nil {
 		return nil, err
 	}
 	var err error
@@ -111,8 +111,8 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		s.watcher.Warn("judged differently than in the run, so these numbers do not compare with the run's: " + what)
 	}
 	if err = e.open(ctx, b, own); err == nil {
-		asked := provenance.Asked{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
-			Judged: e.judging.Sandbox.Kind != judging.Own, Converses: true}
+		asked := provenance.EvaluationInputs{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
+			Judged: e.judging.Sandbox.Kind != judging.Own, MultiTurn: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
 			e.baseline = stats.Judged{} // other problems under the same names: not comparable

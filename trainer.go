@@ -140,7 +140,7 @@ func (t *Trainer) run(ctx context.Context) error {
 			return err
 		}
 		if t.ledger != nil {
-			if err := t.ledger.Weighed(t.watcher.Warn); err != nil {
+			if err := t.ledger.RecordHash(t.watcher.Warn); err != nil {
 				return err
 			}
 		}

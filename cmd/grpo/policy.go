@@ -52,7 +52,7 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 		}
 		if f.model != "" {
 			f.model, err = grpo.ModelDir(cmd.Context(), f.model)
-			if err = cmp.Or(err, provenance.CheckWhole(f.model)); err != nil {
+			if err = cmp.Or(err, provenance.CheckIntact(f.model)); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,7 @@ func (f *policyFlags) checkAdapter() error {
 	if f.adapter == "" {
 		return nil
 	}
-	if err := provenance.CheckWhole(f.adapter); err != nil {
+	if err := provenance.CheckIntact(f.adapter); err != nil {
 		return err
 	}
 	shape, err := model.ReadConfig(f.model)

@@ -38,7 +38,7 @@ With --undo it decodes such a model to bf16 again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := grpo.ModelDir(cmd.Context(), from)
 			if err == nil {
-				err = provenance.CheckWhole(dir)
+				err = provenance.CheckIntact(dir)
 			}
 			if err != nil {
 				return err

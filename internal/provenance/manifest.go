@@ -243,8 +243,8 @@ func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	return nil
 }
 
-// Same reports whether two starts have the same settings, order and parts.
-func (s Start) Same(other Start) bool {
+// Equal reports whether two starts have the same settings, order and parts.
+func (s Start) Equal(other Start) bool {
 	a, _ := json.Marshal(s.Settings) // marshalling raw JSON that was read cannot fail
 	b, _ := json.Marshal(other.Settings)
 	return bytes.Equal(a, b) && s.Order == other.Order && slices.Equal(s.Own, other.Own) && len(s.Parts.Differences(other.Parts)) == 0

@@ -62,7 +62,7 @@ func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
 
 // CheckOwn refuses to resume with other own parts than before. It reports the changes that are allowed, which are all for
 // a fork. made is the step of the checkpoint.
-func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
+func (p *ResumeOrigin) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
 	if p.Checkpoint == "" {
 		return nil
 	}
@@ -98,7 +98,9 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 }
 
 // SameJudge reports whether the first evaluation of the run was judged the same way as now.
-func (p *Past) SameJudge(own []string) bool { return p.run == nil || p.run.OtherJudge(0, own) == "" }
+func (p *ResumeOrigin) SameJudge(own []string) bool {
+	return p.run == nil || p.run.OtherJudge(0, own) == ""
+}
 
 // OtherJudge says how the grader differs from the one at a step; "" if it does not, or that is unknown.
 func (r *Run) OtherJudge(step int, own []string) string {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// CheckPlace checks that a run may be put into a directory, and lists other files there, unless it already has a run. own
+// CheckRunDir checks that a run may be put into a directory, and lists other files there, unless it already has a run. own
 // are further names of files that only runs have.
-func CheckPlace(dir string, own []string) (others []string, err error) {
+func CheckRunDir(dir string, own []string) (others []string, err error) {
 	r, err := Read(dir)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func namedRun(words []string) (*configs.Config, error) {
 
 // settingsOf reads the settings of the run that a setting names; for a checkpoint, those that it was made with.
 func settingsOf(key, dir string) (*configs.Config, error) {
-	if err := CheckNamed(dir); err != nil && key != "run_dir" {
+	if err := CheckExists(dir); err != nil && key != "run_dir" {
 		return nil, badinput.Errorf("%s=%w", key, err)
 	}
 	r, err := Read(rundir.RunOf(dir))
@@ -111,7 +111,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 
 // SettingsOf returns the last settings of a run; for a checkpoint, those that it was made with.
 func SettingsOf(dir string) (*configs.Config, error) {
-	if err := CheckNamed(dir); err != nil {
+	if err := CheckExists(dir); err != nil {
 		return nil, err
 	}
 	r, err := Read(rundir.RunOf(dir))
@@ -136,8 +136,8 @@ func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 
 func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(dir) }
 
-// SettleRunDir chooses the run directory if the settings leave it open.
-func SettleRunDir(cfg *configs.Config) error {
+// ChooseRunDir chooses the run directory if the settings leave it open.
+func ChooseRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
 		whole, err := filepath.Abs(filepath.Join(atomicfile.ResolveLink(named), ".."))

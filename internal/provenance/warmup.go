@@ -59,8 +59,8 @@ func CheckMethod(cfg *configs.Config, method string) error {
 	return badinput.Errorf("method: %s has a command of its own; type %s", cfg.Method, cfg.Verb())
 }
 
-// CheckAsks refuses to evaluate as the run did if the run is a warm-up, which has no problems.
-func CheckAsks(run *configs.Config, trained string) error {
+// CheckEvaluable refuses to evaluate as the run did if the run is a warm-up, which has no problems.
+func CheckEvaluable(run *configs.Config, trained string) error {
 	if !run.Warmup() {
 		return nil
 	}

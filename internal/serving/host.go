@@ -194,7 +194,7 @@ func (h *Host) serve(name, base string, load func(below *Policy) (*model.Served,
 }
 
 func load(below *Policy, dir string) (*model.Served, error) {
-	if err := provenance.CheckWhole(dir); err != nil {
+	if err := provenance.CheckIntact(dir); err != nil {
 		return nil, err
 	}
 	if err := provenance.CheckBase(dir, below.Language.Dir); err != nil {

@@ -49,7 +49,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 		language, err := sources.OpenLanguage(ctx, &configs.Config{Model: named.Dir,
 			Renderer: cmp.Or(o.Speech.Renderer, "auto"), ChatDate: o.Speech.ChatDate, ChatVars: o.Speech.ChatVars})
 		if err == nil {
-			err = provenance.CheckWhole(language.Dir)
+			err = provenance.CheckIntact(language.Dir)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", named.Name, err)

@@ -74,7 +74,7 @@ func (t *Trainer) claim(named bool) error {
 	page, perr := readers.Open(t.cfg, dir.Path, t.cfg.Verb())
 	t.record = &record{Dir: dir, Watcher: t.watcher, page: page}
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if err == nil && len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
 	}

@@ -18,13 +18,13 @@ import (
 type origin struct {
 	checkpoint string // "": none
 	state      state
-	past       provenance.Past
+	past       provenance.ResumeOrigin
 }
 
 // openRecord chooses the run directory, claims it, and finds where the run starts.
 func (t *Trainer) openRecord() (err error) {
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
-	if err := provenance.SettleRunDir(t.cfg); err != nil {
+	if err := provenance.ChooseRunDir(t.cfg); err != nil {
 		return err
 	}
 	if err := t.claim(named); err != nil {
@@ -40,7 +40,7 @@ func (t *Trainer) openRecord() (err error) {
 	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
 		return err
 	}
-	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
+	t.origin.past = provenance.ResumeOrigin{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
 	return t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend)
 }
 
@@ -56,7 +56,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 	default:
 		key, dir = "resume", t.cfg.Resume
 	}
-	if err := provenance.CheckNamed(dir); err != nil && key == "resume" {
+	if err := provenance.CheckExists(dir); err != nil && key == "resume" {
 		return o, badinput.Errorf("%s=%w", key, err)
 	}
 	if rundir.RunOf(dir) != filepath.Clean(dir) {
@@ -87,7 +87,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 
 // checkParts compares the inputs of the run with those recorded in its checkpoint.
 func (t *Trainer) checkParts() (err error) {
-	if t.parts, err = provenance.Of(t.cfg, &sources.Problems{}, false); err != nil {
+	if t.parts, err = provenance.FingerprintInputs(t.cfg, &sources.Problems{}, false); err != nil {
 		return err
 	}
 	for key, part := range t.set.parts {
@@ -117,7 +117,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 		err = t.learner.Adam.LoadState(filepath.Join(dir, momentsFile))
 	}
 	if err != nil {
-		return provenance.Misfit(dir, err)
+		return provenance.LoadError(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {

@@ -85,7 +85,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if t.origin.checkpoint == "" {
-		if err := provenance.CheckWhole(t.cfg.Adapter); err != nil {
+		if err := provenance.CheckIntact(t.cfg.Adapter); err != nil {
 			return err
 		}
 	}
@@ -102,10 +102,10 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if err = provenance.CheckWhole(t.lang.Dir); err != nil {
+	if err = provenance.CheckIntact(t.lang.Dir); err != nil {
 		return err
 	}
-	if t.print, err = provenance.OfModel(t.lang.Dir); err != nil {
+	if t.print, err = provenance.FingerprintModel(t.lang.Dir); err != nil {
 		return err
 	}
 	t.lang.TellUnread(t.cfg, t.watcher.Warn)
@@ -200,7 +200,7 @@ func (t *Trainer) run(ctx context.Context) error {
 		if err := t.Step(ctx); err != nil {
 			return err
 		}
-		if err := t.ledger.Weighed(t.watcher.Warn); err != nil {
+		if err := t.ledger.RecordHash(t.watcher.Warn); err != nil {
 			return err
 		}
 	}

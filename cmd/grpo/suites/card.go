@@ -94,7 +94,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 		MemoryLimit: 1024, Precision: cfg.Precision, Order: cfg.Order, Backend: e.Report.Backend, Program: version.Program(),
 		Results: results(e.Evaluation, cfg.Seed)}
 	language := e.Evaluator.Language()
-	print, err := provenance.OfModel(language.Dir)
+	print, err := provenance.FingerprintModel(language.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 		}
 	}
 	if adapter != "" {
-		if print, err = provenance.OfAdapter(adapter); err != nil {
+		if print, err = provenance.FingerprintAdapter(adapter); err != nil {
 			return nil, err
 		}
 		c.Adapter, c.AdapterSHA = adapter, print.SHA256
