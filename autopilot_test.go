@@ -143,15 +143,15 @@ func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
 	require.NotEmpty(t, tr.pilot.Now)
 	s.words = withPilot("max_steps=5")
 	tr, _ = s.open(t)
-	require.NotEqual(t, 3.0, tr.learner.Peak())
+	require.NotEqual(t, 3.0, tr.learner.PeakRate())
 	require.NoError(t, tr.Close())
 	s.words = withPilot("max_steps=5", "learning_rate=0.02")
 	tr, _ = s.open(t)
-	require.Equal(t, 0.02, tr.learner.Peak())
+	require.Equal(t, 0.02, tr.learner.PeakRate())
 	require.NoError(t, tr.Close())
 	s.words = withPilot("max_steps=5", "autopilot=false", "learning_rate=0.02")
 	tr, l := s.open(t)
-	require.Equal(t, 0.02, tr.learner.Peak())
+	require.Equal(t, 0.02, tr.learner.PeakRate())
 	run(t, tr)
 	require.Empty(t, l.metrics[0].Autopilot)
 	require.NotEmpty(t, readDeeds(t, s.dir), "the autopilot's actions stay on record")
@@ -234,7 +234,7 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.NoError(t, tr.Close())
 	tr, _ = s.open(t)
 	require.Zero(t, tr.step)
-	require.Less(t, tr.learner.Peak(), 3.0)
+	require.Less(t, tr.learner.PeakRate(), 3.0)
 }
 
 // Completions sampled ahead are discarded if their problems have changed or were left out: also if an autopilot joins a run without

@@ -118,7 +118,7 @@ func (r *record) append(name string, v any) error {
 // conclude records a step, has the advisor judge it and tells the watcher.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	e := evidence(m, timing, t.rewardKind())
-	e.ModelJudged, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.Peak(), t.learner.Adam.Steps()
+	e.ModelJudged, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.PeakRate(), t.learner.Adam.Steps()
 	e.Steps = t.cfg.MaxSteps - t.start // a fork does not count the steps of its parent
 	advice := t.advisor.OnStep(e)
 	t.pilot.Observe(e, advice)

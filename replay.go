@@ -152,7 +152,7 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
 		return badinput.Errorf("step %d of run %s was trained with other files: %s; bring them back", step, r.dir, what)
 	}
-	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Own{Loss: loss})
+	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Overrides{Loss: loss})
 	return err
 }
 

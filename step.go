@@ -112,7 +112,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 		if u.Drift, err = t.learner.Drift(ctx, datums); err != nil {
 			return u, err
 		}
-		if err = t.learner.Whole(u, t.cfg); err != nil {
+		if err = t.learner.CheckUpdate(u, t.cfg); err != nil {
 			return u, err
 		}
 	}

@@ -88,7 +88,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	}
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	own := recipe.Own{Advantage: t.custom.advantage, Loss: t.custom.loss}
+	own := recipe.Overrides{Advantage: t.custom.advantage, Loss: t.custom.loss}
 	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy.Policy, own); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (t *Trainer) run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
-			if why := learning.Lost(err); why != nil && t.pilot.HandleBroken(why) {
+			if why := learning.Divergence(err); why != nil && t.pilot.HandleBroken(why) {
 				continue
 			}
 			return err

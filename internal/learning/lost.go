@@ -14,20 +14,20 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// ErrLost is the error of an update that left a policy which cannot be trained on.
-var ErrLost = errors.New("the update left log-probabilities that are not finite")
+// ErrDiverged is the error of an update that left a policy which cannot be trained on.
+var ErrDiverged = errors.New("the update left log-probabilities that are not finite")
 
-// Whole fails if the update left a policy whose log-probabilities are not finite. Such a policy must not be saved.
-func (l *Learner) Whole(u Update, cfg *configs.Config) error {
+// CheckUpdate fails if the update left a policy whose log-probabilities are not finite. Such a policy must not be saved.
+func (l *Learner) CheckUpdate(u Update, cfg *configs.Config) error {
 	if finite(u.Drift.KL2) && finite(u.OnPolicy) {
 		return nil
 	}
-	return l.Fail(cfg)
+	return l.NonFiniteError(cfg)
 }
 
-// Fail is the error of a policy whose log-probabilities are not finite, with a remedy.
-func (l *Learner) Fail(cfg *configs.Config) error {
-	return badinput.Errorf("%w; %s", ErrLost, whatToLower(cfg, l.rate))
+// NonFiniteError is the error of a policy whose log-probabilities are not finite, with a remedy.
+func (l *Learner) NonFiniteError(cfg *configs.Config) error {
+	return badinput.Errorf("%w; %s", ErrDiverged, whatToLower(cfg, l.rate))
 }
 
 // Explain adds to the error of an update that would have overflowed which setting to change.
@@ -38,20 +38,20 @@ func (l *Learner) Explain(err error, cfg *configs.Config) error {
 	return err
 }
 
-// Lost returns the part of an error that a lower learning rate might have avoided; nil if it is another error.
-func Lost(err error) error {
+// Divergence returns the part of an error that a lower learning rate might have avoided; nil if it is another error.
+func Divergence(err error) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
 		return over
 	}
-	if errors.Is(err, ErrLost) {
-		return ErrLost
+	if errors.Is(err, ErrDiverged) {
+		return ErrDiverged
 	}
 	return nil
 }
 
-// Told reports whether the last output of a process says that it ended with an error that Lost recognises.
-func Told(said string) bool {
-	return strings.Contains(said, ErrLost.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
+// OutputDiverged reports whether the last output of a process says that it ended with an error that Lost recognises.
+func OutputDiverged(said string) bool {
+	return strings.Contains(said, ErrDiverged.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
 }
 
 // whatToLower says which setting to lower, and to what: the peak learning rate, not the scheduled one, as the setting is the peak.
@@ -69,8 +69,8 @@ func whatToLower(cfg *configs.Config, rate float64) string {
 		look.ShellQuote(cfg.RunDir), key, next)
 }
 
-// Sound reports whether a policy still computes finite log-probabilities, on one of the datums that it was last trained on.
-func (l *Learner) Sound(ctx context.Context, d model.Datum) (bool, error) {
+// IsFinite reports whether a policy still computes finite log-probabilities, on one of the datums that it was last trained on.
+func (l *Learner) IsFinite(ctx context.Context, d model.Datum) (bool, error) {
 	if len(d.Tokens) < 2 {
 		return true, nil
 	}

@@ -26,7 +26,7 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 		{1e-3, 1e30, "r", "lower weight_decay, which is 1e+30 now: type grpo run_dir=r weight_decay=0.01" + atLast},
 	} {
 		l := Learner{rate: c.rate}
-		require.EqualError(t, l.Fail(&configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}), ErrLost.Error()+"; "+c.says)
+		require.EqualError(t, l.NonFiniteError(&configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}), ErrDiverged.Error()+"; "+c.says)
 	}
 }
 
@@ -40,10 +40,10 @@ func TestWordsOfALostPolicy(t *testing.T) {
 		err  error
 		lost bool
 	}{
-		{l.Fail(cfg), true}, {l.Explain(over, cfg), true}, {over, true}, {errors.New("checkpoint r: no space left on device"), false},
+		{l.NonFiniteError(cfg), true}, {l.Explain(over, cfg), true}, {over, true}, {errors.New("checkpoint r: no space left on device"), false},
 		{badinput.Errorf("data tasks.jsonl: no such file"), false},
 	} {
-		require.Equal(t, c.lost, Told("step 3: "+c.err.Error()+" (log)"), "%v", c.err)
-		require.Equal(t, c.lost, Lost(c.err) != nil, "%v", c.err)
+		require.Equal(t, c.lost, OutputDiverged("step 3: "+c.err.Error()+" (log)"), "%v", c.err)
+		require.Equal(t, c.lost, Divergence(c.err) != nil, "%v", c.err)
 	}
 }

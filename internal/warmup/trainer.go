@@ -151,7 +151,7 @@ func (t *Trainer) load(ctx context.Context) (err error) {
 	if _, _, err := t.policy.Prepare(t.set.longest); err != nil {
 		return err
 	}
-	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy, recipe.Own{}); err != nil {
+	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy, recipe.Overrides{}); err != nil {
 		return err
 	}
 	t.policy.Progress = t.watcher.Advance
@@ -285,9 +285,9 @@ func (t *Trainer) checkFinite(ctx context.Context) error {
 	if t.taught == nil {
 		return nil
 	}
-	sound, err := t.learner.Sound(ctx, *t.taught)
+	sound, err := t.learner.IsFinite(ctx, *t.taught)
 	if err == nil && !sound {
-		err = t.learner.Fail(t.cfg)
+		err = t.learner.NonFiniteError(t.cfg)
 		t.broken = err
 	}
 	return err

@@ -67,7 +67,7 @@ func (c childRuns) run(ctx context.Context, e sweep.Entry, words []string) error
 // why is the error of a child process. It wraps ErrLost if the run broke its policy.
 func why(log *os.File, from int64, err error) error {
 	said := reason(log, from, err)
-	if learning.Told(said) {
+	if learning.OutputDiverged(said) {
 		return brokenPolicyError(said)
 	}
 	return errors.New(said)
