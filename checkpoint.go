@@ -53,7 +53,7 @@ func (t *Trainer) save() error {
 		return t.record.WithResumeHint(fmt.Errorf("checkpoint %s: %w", dir, err), "")
 	}
 	t.watcher.Saved(dir)
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return t.retain()
 }
 

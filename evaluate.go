@@ -77,7 +77,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	t.last, t.evaluated = &e, t.step+1
 	t.watcher.Evaluated(e, said)
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 	if back >= 0 && err == nil { // records the rollback, so that a resumed run starts from it too
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return errors.Join(err, failed)
 }
 

@@ -77,7 +77,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
-	t.report((*readers.Page).Follow)
+	t.report((*readers.Page).UpdateIfDue)
 	for _, a := range advice {
 		if a.Fatal {
 			return fatalError(a)

@@ -113,7 +113,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 	} else if t.step > 0 && judging.Unscorable(err) {
 		err = errors.Join(err, t.save())
 	}
-	t.report(func(p *readers.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Finish(err) })
 	return err
 }
 

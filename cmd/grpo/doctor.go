@@ -38,7 +38,7 @@ grpo needs is missing.`,
 				asked = append(asked, doctor.ExamineServers(cmd.Context(), servers)...)
 			}
 			// This may restart the process as the program with the GPU backend, so it comes first.
-			rebuilt := rebuild.Here(cmd.Context(), "auto")
+			rebuilt := rebuild.ExecIfNeeded(cmd.Context(), "auto")
 			findings := append(doctor.Examine(cmd.Context(), cells, rebuilt), asked...)
 			if err := cmd.Context().Err(); err != nil {
 				return err // interrupted: nothing is known to be missing

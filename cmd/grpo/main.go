@@ -63,7 +63,7 @@ var savesOnInterrupt atomic.Bool
 func main() {
 	ctx := interruptible()
 	device.Tell = func(line string) { screen.Tell(os.Stderr, line) }
-	ctx = rebuild.With(ctx, rebuild.Options{Say: device.Tell, Progress: screen.Building(os.Stderr)})
+	ctx = rebuild.WithOptions(ctx, rebuild.Options{Say: device.Tell, Progress: screen.Building(os.Stderr)})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -97,11 +97,11 @@ type milestone struct {
 
 // The thresholds of the rules.
 const (
-	patience      = 3              // consecutive steps before a rule about groups speaks
-	silence       = report.Silence // steps between two advices of a rule
-	klSpike       = 0.05           // of kl_pre_post_v2, or of kl_v2 if that is more
-	klSwing       = 4              // factor between consecutive steps
-	klCalm        = 0.01           // below it, nothing is wrong
+	patience      = 3                     // consecutive steps before a rule about groups speaks
+	silence       = report.AdviceInterval // steps between two advices of a rule
+	klSpike       = 0.05                  // of kl_pre_post_v2, or of kl_v2 if that is more
+	klSwing       = 4                     // factor between consecutive steps
+	klCalm        = 0.01                  // below it, nothing is wrong
 	formatFall    = 0.2
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5

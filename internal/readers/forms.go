@@ -18,13 +18,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows/wandb"
 )
 
-// Form is a format for a whole run, written below a folder.
-type Form struct {
+// Format is a format for a whole run, written below a folder.
+type Format struct {
 	Name string
 	// Check refuses a folder that holds something else.
 	Check func(dir string) error
-	// Reads is the command that reads the format.
-	Reads func(dir string, r rows.Run) string
+	// ReadCommand is the command that reads the format.
+	ReadCommand func(dir string, r rows.Run) string
 
 	open func(dir string, r rows.Run) (*writer, error)
 	// alone refuses a folder with another run, if both would be read as one; nil: each run has a folder of its own below.
@@ -33,16 +33,16 @@ type Form struct {
 	files func(dir string, r rows.Run) (names []string, err error)
 }
 
-// Forms are the formats.
-var Forms = []Form{
+// Formats are the formats.
+var Formats = []Format{
 	{Name: "tensorboard", Check: acceptAny, alone: refuseOtherRun, open: openEvents, files: singleFile(tfevents.Name),
-		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.ShellQuote(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.ShellQuote(dir) }},
 	{Name: "wandb", Check: acceptAny, open: openLog, files: singleFile(wandb.Folder),
-		Reads: func(dir string, r rows.Run) string {
+		ReadCommand: func(dir string, r rows.Run) string {
 			return "wandb sync " + look.ShellQuote(filepath.Join(dir, wandb.Folder(r)))
 		}},
 	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
-		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.ShellQuote(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.ShellQuote(dir) }},
 }
 
 func acceptAny(string) error { return nil }
@@ -65,7 +65,7 @@ func singleFile(name func(rows.Run) string) func(dir string, r rows.Run) ([]stri
 }
 
 // remove removes the files of a run.
-func (f Form) remove(dir string, r rows.Run) error {
+func (f Format) remove(dir string, r rows.Run) error {
 	all, err := f.files(dir, r)
 	for _, path := range all {
 		err = errors.Join(err, os.RemoveAll(path))
@@ -74,8 +74,8 @@ func (f Form) remove(dir string, r rows.Run) error {
 }
 
 // form returns the format of a name, which must exist.
-func form(name string) Form {
-	for _, f := range Forms {
+func form(name string) Format {
+	for _, f := range Formats {
 		if f.Name == name {
 			return f
 		}
@@ -85,7 +85,7 @@ func form(name string) Form {
 
 // Write writes the record of a run directory below another folder. It first reads the record completely, so that nothing
 // is written if it is damaged.
-func (f Form) Write(run, dir string) (r rows.Run, err error) {
+func (f Format) Write(run, dir string) (r rows.Run, err error) {
 	whole, err := rows.Open(run)
 	if err == nil {
 		err = whole.Follow(nobody{})
@@ -99,7 +99,7 @@ func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	if err != nil {
 		return r, err
 	}
-	l := liveForm{Form: f, run: run, dir: dir}
+	l := liveForm{Format: f, run: run, dir: dir}
 	if err = l.follow(); err != nil {
 		return r, err
 	}

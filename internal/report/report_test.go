@@ -55,7 +55,7 @@ func write(t *testing.T, files map[string]string) string {
 // Write draws the page at a fixed time.
 func Write(dir string) error {
 	p := Page{Dir: dir, clock: func() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }}
-	return p.Ends(nil)
+	return p.Finish(nil)
 }
 
 func rewrite(t *testing.T, dir string) string {

@@ -31,21 +31,21 @@ const (
 	liveInterval = 50
 )
 
-// GoesOn draws the page of a run that continues.
-func (p *Page) GoesOn() error {
+// Update draws the page of a run that continues.
+func (p *Page) Update() error {
 	return p.draw(status{word: "Running"})
 }
 
-// Follow is GoesOn, unless the page was just drawn.
-func (p *Page) Follow() error {
+// UpdateIfDue is GoesOn, unless the page was just drawn.
+func (p *Page) UpdateIfDue() error {
 	if since := p.now().Sub(p.drawn); since < max(seldom, liveInterval*p.took) {
 		return nil
 	}
-	return p.GoesOn()
+	return p.Update()
 }
 
-// Ends draws the page of a run whose process ends; because is its error or nil.
-func (p *Page) Ends(because error) error {
+// Finish draws the page of a run whose process ends; because is its error or nil.
+func (p *Page) Finish(because error) error {
 	s := status{word: "Finished"}
 	switch {
 	case errors.Is(because, context.Canceled), errors.Is(because, context.DeadlineExceeded):

@@ -122,7 +122,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		}
 	}
 	t.record.begun = true
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 

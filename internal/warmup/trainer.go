@@ -180,7 +180,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			err = serr
 		}
 	}
-	t.report(func(p *readers.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Finish(err) })
 	return err
 }
 
@@ -246,7 +246,7 @@ func (t *Trainer) Step(ctx context.Context) (err error) {
 		return err
 	}
 	t.watcher.StepDone(m, timing)
-	t.report((*readers.Page).Follow)
+	t.report((*readers.Page).UpdateIfDue)
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (r *run) see(now time.Time) (changed bool) {
 	}
 	r.state = report.Idle
 	if held, known := rundir.Locked(r.dir); held || !known && now.Sub(newest) < recently {
-		r.state = report.GoingOn
+		r.state = report.Running
 	}
 	if mark += string(r.state); mark == r.mark {
 		return false

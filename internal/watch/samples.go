@@ -17,7 +17,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		look.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
-	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})
+	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.Running})
 }
 
 // Close stops the indexing of completions.

@@ -251,15 +251,15 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 // list draws the list of runs.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, "", func() ([]byte, error) {
-		var listed []report.Listed
+		var listed []report.ListedRun
 		for _, name := range s.Runs() {
 			dir, state, ok := s.Where(name)
 			if !ok {
 				continue
 			}
-			l, err := report.Look(dir, name, state)
+			l, err := report.ReadRun(dir, name, state)
 			if err != nil { // show the others nevertheless
-				l = report.Unread(name, err)
+				l = report.UnreadableRun(name, err)
 			}
 			listed = append(listed, l)
 		}
@@ -280,7 +280,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 		if s.Statement != nil {
 			statement = func(problem string) string { return s.Statement(dir, problem) }
 		}
-		return report.Live(dir, name, state, statement)
+		return report.LivePage(dir, name, state, statement)
 	})
 }
 

@@ -76,8 +76,8 @@ training (docs/export.md).`,
 			if err := s.check(); err != nil {
 				return err
 			}
-			if at := slices.IndexFunc(readers.Forms, func(f readers.Form) bool { return f.Name == args[0] }); at >= 0 {
-				return s.write(readers.Forms[at], cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
+			if at := slices.IndexFunc(readers.Formats, func(f readers.Format) bool { return f.Name == args[0] }); at >= 0 {
+				return s.write(readers.Formats[at], cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
 			}
 			if args[0] == "parquet" && !strings.HasSuffix(out, ".parquet") {
 				return s.folder(cmd.Flags().Changed("table"), out, cmd.OutOrStdout())

@@ -120,7 +120,7 @@ func writeTables(all []*content, out string, stdout io.Writer) error {
 }
 
 // write writes the run in the format of another program.
-func (s source) write(form readers.Form, table bool, out string, stdout io.Writer) error {
+func (s source) write(form readers.Format, table bool, out string, stdout io.Writer) error {
 	switch {
 	case table:
 		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
@@ -136,7 +136,7 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	}
 	run, err := form.Write(s.dir, out)
 	if err == nil {
-		fmt.Fprintf(stdout, "%s: %s\n", out, form.Reads(out, run))
+		fmt.Fprintf(stdout, "%s: %s\n", out, form.ReadCommand(out, run))
 	}
 	return place.Failed(err)
 }

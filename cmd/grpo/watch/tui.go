@@ -83,7 +83,7 @@ func picture(s *watch.Server, name string, columns, rows int) ([]string, error) 
 	if _, err := os.Stat(dir); !ok || errors.Is(err, fs.ErrNotExist) {
 		return []string{"the run no longer exists"}, nil
 	}
-	l, err := report.Look(dir, name, state)
+	l, err := report.ReadRun(dir, name, state)
 	if err != nil {
 		return nil, err
 	}
