@@ -251,10 +251,10 @@ func TestFailuresThatWereDrawnAheadArePassedOver(t *testing.T) {
 	tr, l := setup{words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
 	path := filepath.Join(t.TempDir(), "ahead.json")
 	for failed, kept := range map[int]bool{1: true, 2: false} {
-		s := rollouts.Ahead{Groups: []rollouts.AheadGroup{{Problem: tr.Pool().Take(1)[0].ID, Prompt: []int32{1}}}}
+		s := rollouts.SampledAhead{Groups: []rollouts.SampledGroup{{Problem: tr.Pool().Take(1)[0].ID, Prompt: []int32{1}}}}
 		g := &s.Groups[0]
 		for i := range 5 {
-			held := rollouts.Held{Record: &Conversation{Turns: []sampler.Turn{{End: 1}}, Most: 1}}
+			held := rollouts.ScoredConversation{Record: &Conversation{Turns: []sampler.Turn{{End: 1}}, Most: 1}}
 			if i < failed {
 				held.Score = reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA, Note: "connection refused"}
 			}

@@ -200,7 +200,7 @@ func files(t *testing.T, dir string) map[string]string {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	out[rundir.StateFile] = string(text)
-	for _, name := range []string{metricsFile, rollouts.Plain, rollouts.Compressed} {
+	for _, name := range []string{metricsFile, rollouts.PlainFile, rollouts.CompressedFile} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if name == metricsFile || !os.IsNotExist(err) {
 			require.NoError(t, err)

@@ -118,7 +118,7 @@ func TestBlockedCompletionsAreCounted(t *testing.T) {
 	s := open(t, q, "run_dir="+t.TempDir(), "blocklist="+list, "reject_blocklisted=true", "eval_every=-1")
 	run(t, s)
 	blocked := 0
-	for _, r := range lines(t, s.RunDir(), rollouts.Plain) {
+	for _, r := range lines(t, s.RunDir(), rollouts.PlainFile) {
 		score := r["score"].(map[string]any)
 		if strings.Contains(r["text"].(string), "def ") {
 			require.Equal(t, "def ", score["blocked"])

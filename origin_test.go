@@ -82,7 +82,7 @@ func TestAShortLogHindersTheRunAlone(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=4", "eval_every=-1"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
-	log := filepath.Join(dir, rollouts.Plain)
+	log := filepath.Join(dir, rollouts.PlainFile)
 	info, err := os.Stat(log)
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(log, info.Size()-1))

@@ -51,7 +51,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	}
 	for n := from + 1; n <= step; n++ {
 		if cfg, _, err := r.past.At(n); recorded[n].Datums > 0 && kept.Groups[n] == nil {
-			return nil, cmp.Or(err, kept.Missing(n, cfg))
+			return nil, cmp.Or(err, kept.MissingError(n, cfg))
 		}
 	}
 	if err := r.open(ctx, from+1, checkpoint != ""); err != nil {

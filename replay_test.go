@@ -90,7 +90,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	_, _, err := replayed(t, dir, 3)
 	require.ErrorContains(t, err, "step 3 is not recorded; its metrics end with step 2")
 
-	path := filepath.Join(dir, rollouts.Plain)
+	path := filepath.Join(dir, rollouts.PlainFile)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for changed, want := range map[string]string{

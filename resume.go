@@ -80,7 +80,7 @@ func (t *Trainer) claim(named bool) error {
 	log := &logbook{Watcher: t.watcher}
 	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: page}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
-	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.PlainFile, rollouts.CompressedFile, logFile,
 		report.File))
 	if err == nil && len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))

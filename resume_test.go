@@ -145,7 +145,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
-	for _, name := range []string{metricsFile, rollouts.Plain} {
+	for _, name := range []string{metricsFile, rollouts.PlainFile} {
 		end, err := os.ReadFile(filepath.Join(filepath.Dir(aside[0]), name))
 		require.NoError(t, err)
 		now, err := os.ReadFile(filepath.Join(dir, name))
@@ -194,8 +194,8 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	tr, _ := s.open(t)
 	run(t, tr)
 	want := files(t, s.dir)
-	log := filepath.Join(s.dir, rollouts.Plain)
-	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.Plain])-1)))
+	log := filepath.Join(s.dir, rollouts.PlainFile)
+	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.PlainFile])-1)))
 	named := setup{dir: s.dir, words: []string{"max_steps=4", "resume=" + checkpoint(s.dir, 4)}}
 	_, _, err := named.tryOpen(t)
 	require.ErrorContains(t, err, "rollouts.jsonl has ")

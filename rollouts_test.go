@@ -19,7 +19,7 @@ import (
 // recordedCompletions is the completions recorded by a run, decompressed.
 func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 	t.Helper()
-	for _, name := range []string{rollouts.Plain, rollouts.Compressed} {
+	for _, name := range []string{rollouts.PlainFile, rollouts.CompressedFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			continue
 		}
@@ -49,13 +49,13 @@ func TestRecordsOfEachForm(t *testing.T) {
 	plain, want := at()
 	lines, steps := recordedCompletions(t, plain)
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, steps)
-	require.Equal(t, want[rollouts.Plain], lines)
+	require.Equal(t, want[rollouts.PlainFile], lines)
 
 	packed, got := at("compress_rollouts=true")
 	same, _ := recordedCompletions(t, packed)
 	require.Equal(t, lines, same)
-	require.Less(t, 2*len(got[rollouts.Compressed]), len(lines))
-	require.NoFileExists(t, filepath.Join(packed, rollouts.Plain))
+	require.Less(t, 2*len(got[rollouts.CompressedFile]), len(lines))
+	require.NoFileExists(t, filepath.Join(packed, rollouts.PlainFile))
 
 	thin, thinned := at("record_rollouts=3", "compress_rollouts=true")
 	_, steps = recordedCompletions(t, thin)
@@ -63,7 +63,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 	none, nothing := at("record_rollouts=none")
 	_, steps = recordedCompletions(t, none)
 	require.Empty(t, steps)
-	require.NoFileExists(t, filepath.Join(none, rollouts.Plain))
+	require.NoFileExists(t, filepath.Join(none, rollouts.PlainFile))
 	for _, other := range []map[string]string{got, thinned, nothing} {
 		for _, name := range []string{metricsFile, momentsFile, provenance.AdapterDir + "/adapter_model.safetensors"} {
 			require.True(t, want[name] == other[name], name)
@@ -103,7 +103,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	goOn("max_steps=6", "compress_rollouts=true")
 	text, _ := recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
-	first, err := os.ReadFile(filepath.Join(dir, rollouts.Plain))
+	first, err := os.ReadFile(filepath.Join(dir, rollouts.PlainFile))
 	require.NoError(t, err)
 	require.True(t, 0 < len(first) && len(first) < len(text), "each file must have a part of the completions")
 	_, _, err = replayed(t, dir, 6)
@@ -113,7 +113,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	text, _ = recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
 	requireSame(t, want, files(t, dir))
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", rollouts.Compressed))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", rollouts.CompressedFile))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside)
 }

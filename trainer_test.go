@@ -219,7 +219,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	// Every step is recorded in full, whoever called it.
 	require.Len(t, lines(t, dir, metricsFile), 4)
 	require.Len(t, lines(t, dir, trainLogFile), 4)
-	require.Len(t, lines(t, dir, rollouts.Plain), 3*3*6+2*6)
+	require.Len(t, lines(t, dir, rollouts.PlainFile), 3*3*6+2*6)
 
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func (c *Comparison) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s has another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
 				p.Run.Settings.Model, c.Base.Settings.Model))
 		}
-		if c.Base.HeldAt(c.Step) != nil && p.Run.HeldAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
+		if c.Base.HeldOutAt(c.Step) != nil && p.Run.HeldOutAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
 			notes = append(notes, fmt.Sprintf("%s held out other rows than %s, so their losses do not compare; %s", p.Run.Name,
 				c.Base.Name, holdTheSame))
 		}
@@ -95,11 +95,11 @@ func (r *Run) notes() (notes []string) {
 
 // evaluated lists the steps with evaluations.
 func (r *Run) evaluated() string {
-	if len(r.Evaluations)+len(r.Held) == 0 {
+	if len(r.Evaluations)+len(r.HeldOut) == 0 {
 		return "none"
 	}
 	var steps []string
-	for _, h := range r.Held {
+	for _, h := range r.HeldOut {
 		steps = append(steps, strconv.Itoa(h.Step))
 	}
 	for _, e := range r.Evaluations {

@@ -42,8 +42,8 @@ func (c *Comparison) Text() string {
 	}
 	t := grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
 	for _, r := range c.Runs {
-		t.add([]string{label[r], r.progress(), look.Reward(r.Late(reward)),
-			rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
+		t.add([]string{label[r], r.progress(), look.Reward(r.LateMean(reward)),
+			rounded(r.LateMean(kl)), rounded(r.LateMean(entropy)), rounded(r.LateMean(length)),
 			rounded(r.Total(tokens)), duration(r.Total(seconds))})
 	}
 	t.print(&b)

@@ -142,7 +142,7 @@ func newWriter(path string, open func(io.Writer) (rows.Sink, error)) (*writer, e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	k, err := rows.Keep(path)
+	k, err := rows.OpenDerived(path)
 	if err != nil {
 		return nil, err
 	}

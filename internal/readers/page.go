@@ -92,7 +92,7 @@ type liveForm struct {
 // follow writes what is new; at first, and after a rollback, everything.
 func (l *liveForm) follow() (err error) {
 	if l.follower != nil {
-		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrCut) {
+		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrTruncated) {
 			return l.closed(err)
 		}
 		if err = l.close(); err != nil {

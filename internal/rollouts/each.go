@@ -13,7 +13,7 @@ import (
 // Each calls fn with the recorded line of each completion of the run in dir, step by step, from both files. An error of
 // fn is returned with file and line.
 func Each(dir string, fn func(line []byte) error) error {
-	plain, packed := open(filepath.Join(dir, Plain)), open(filepath.Join(dir, Compressed))
+	plain, packed := open(filepath.Join(dir, PlainFile)), open(filepath.Join(dir, CompressedFile))
 	defer plain.stop()
 	defer packed.stop()
 	for {

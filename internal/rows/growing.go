@@ -33,7 +33,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 		return err
 	}
 	if info.Size() < g.at {
-		return ErrCut
+		return ErrTruncated
 	}
 	if _, err := f.Seek(g.at, io.SeekStart); err != nil {
 		return err

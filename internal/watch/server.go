@@ -27,7 +27,7 @@ type Options struct {
 	// Statement returns the text of a problem of the run in a directory, "" if it is unknown. It may be nil.
 	Statement func(dir, problem string) string
 	// Samples answers what is known of the completions of runs.
-	Samples browser.Known
+	Samples browser.Lookup
 	// Keep lets the server write the index of a large run's completions into its directory.
 	Keep bool
 	// Later says that missing paths may appear later. Gentle is for a server inside a trainer: drawing takes at most a 300th of the

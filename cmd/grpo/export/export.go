@@ -266,7 +266,7 @@ func (s source) row(line []byte) ([]rows.Cell, error) {
 	}
 	row, err := rows.Flatten(line, true)
 	if s.table == "steps" {
-		row = rows.Known(row)
+		row = rows.Meaningful(row)
 	}
 	return slices.DeleteFunc(row, func(c rows.Cell) bool { return strings.EqualFold(c.Name, "kind") }), err
 }

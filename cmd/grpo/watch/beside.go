@@ -58,7 +58,7 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 	}
 	about := trainerInfo{ctx, t}
 	o := watch.Options{Paths: []string{t.RunDir()}, Later: true, Gentle: true, Statement: about.statement,
-		Samples: browser.Known{Problem: about.problem, Pieces: about.pieces}}
+		Samples: browser.Lookup{Problem: about.problem, Pieces: about.pieces}}
 	if b.local {
 		o.Hosts = loopback.Names
 	}

@@ -27,7 +27,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	k := newRunSources(ctx)
-	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Known{Problem: k.problem, Pieces: k.pieces}, Keep: true}
+	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Lookup{Problem: k.problem, Pieces: k.pieces}, Keep: true}
 	ticket := ""
 	if local {
 		o.Hosts = loopback.Names

@@ -32,8 +32,8 @@ var (
 	}()
 )
 
-// Known answers questions about runs. Any function may be nil, and any answer empty.
-type Known struct {
+// Lookup answers questions about runs. Any function may be nil, and any answer empty.
+type Lookup struct {
 	// Problem returns a problem of the run in a directory; nil if it is unknown.
 	Problem func(dir, name string) *Problem
 	// Pieces returns the text of each token, by the tokenizer of the run's model; joined they are the whole text.
@@ -51,7 +51,7 @@ type Test struct{ Input, Expected string }
 
 // Browser serves the pages of many runs.
 type Browser struct {
-	known Known
+	known Lookup
 	keep  bool
 
 	mu      sync.Mutex
@@ -68,7 +68,7 @@ type opened struct {
 const mostOpen = 6
 
 // New makes a browser. keep lets it save the index of a large run beside its files.
-func New(known Known, keep bool) *Browser {
+func New(known Lookup, keep bool) *Browser {
 	return &Browser{known: known, keep: keep, indexes: map[string]*opened{}}
 }
 
@@ -170,7 +170,7 @@ type page struct {
 
 	ask   url.Values
 	view  *samples.View
-	known Known
+	known Lookup
 }
 
 // draw fills the view that was asked for.

@@ -158,7 +158,7 @@ var outcomes = []choice{{Value: "", Name: "any"}, {Value: "mixed", Name: "some r
 func (p *page) filtered() (f filter, takes func(samples.Group) bool) {
 	f = filter{Step: p.ask.Get("step"), Problem: p.ask.Get("problem"), Verdict: p.ask.Get("verdict"), Outcome: p.ask.Get("outcome")}
 	f.Verdicts = append(f.Verdicts, choice{"", "any", f.Verdict == ""})
-	for _, name := range samples.Known[1 : len(samples.Known)-1] {
+	for _, name := range samples.KnownVerdicts[1 : len(samples.KnownVerdicts)-1] {
 		f.Verdicts = append(f.Verdicts, choice{name, name, f.Verdict == name})
 	}
 	f.Verdicts = append(f.Verdicts, choice{"none", "not run", f.Verdict == "none"})
