@@ -184,7 +184,7 @@ func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
 	require.Nil(t, last)
 	require.Equal(t, "nothing was evaluated", last.Summary())
 
-	many := Evaluation{Problems: stats.Few}
+	many := Evaluation{Problems: stats.MinProblems}
 	require.NotContains(t, many.Summary(), "too few", "where the record does not say which problems were judged")
 }
 

@@ -23,7 +23,7 @@ func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			continue
 		}
-		require.NoError(t, jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
+		require.NoError(t, jsonl.EachComplete(filepath.Join(dir, name), func(line []byte) error {
 			var at struct{ Step int }
 			if text += string(line) + "\n"; len(steps) == 0 || steps[len(steps)-1] != at.Step {
 				require.NoError(t, json.Unmarshal(line, &at))

@@ -109,7 +109,7 @@ func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, correct
 		write := s.Write
 		s.Write = func(w io.Writer) error {
 			defer f.Release(name)
-			return write(tensorfile.Until(ctx, w))
+			return write(tensorfile.ContextWriter(ctx, w))
 		}
 		sources = append(sources, s)
 	}

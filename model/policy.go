@@ -85,7 +85,7 @@ func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable b
 		return nil, err
 	}
 	defer set.Close()
-	set.Until(ctx)
+	set.SetContext(ctx)
 	return OpenSet(b, cfg, set, trainable, o)
 }
 

@@ -79,7 +79,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	if o.Precision == I16 && !kernels.MultipliesWhole(b) {
 		return badinput.Errorf("precision int16 is for the processor, and this is %s; take precision bf16", b.Name())
 	}
-	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.Any(set)) {
+	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.AnyQuantised(set)) {
 		return badinput.Errorf("precision int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
 	}
 	return nil

@@ -262,7 +262,7 @@ func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
 	const rule = report.NoSkill
-	if e.Problems < stats.Few || rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
+	if e.Problems < stats.MinProblems || rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
 		return nil
 	}
 	tests := "more or harder tests"

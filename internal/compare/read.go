@@ -143,7 +143,7 @@ func Check(dir string) error {
 }
 
 func (r *Run) readMetrics() error {
-	return jsonl.Whole(filepath.Join(r.Dir, "metrics.jsonl"), func(line []byte) error {
+	return jsonl.EachComplete(filepath.Join(r.Dir, "metrics.jsonl"), func(line []byte) error {
 		var is struct{ Kind string }
 		if err := json.Unmarshal(line, &is); err != nil {
 			return err

@@ -260,4 +260,4 @@ func marshal(v any) ([]byte, error) {
 }
 
 // few reports whether that many problems are too few for conclusions.
-func few(n int) bool { return n < stats.Few }
+func few(n int) bool { return n < stats.MinProblems }

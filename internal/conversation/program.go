@@ -243,7 +243,7 @@ func (p *program) read(line []byte) (a reply, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&a); err == nil {
-		err = jsonl.Rest(line, d.InputOffset())
+		err = jsonl.CheckEnd(line, d.InputOffset())
 	}
 	if err != nil {
 		return a, p.failed("answered %.200q (%v); expected a line such as "+

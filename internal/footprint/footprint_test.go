@@ -264,7 +264,7 @@ func TestACacheHasRoomForOneSequence(t *testing.T) {
 type card struct{ kernels.Backend }
 
 func (card) Free() (memory.Room, bool) {
-	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", Apart: true}, true
+	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", GPU: true}, true
 }
 
 // A card and its host have separate limits: host allocations do not count on the card, and a refusal names the memory that is short.

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// End returns the complete lines in the last bytes of a file that may still be written: a partial first or last line is left out. It
+// Tail returns the complete lines in the last bytes of a file that may still be written: a partial first or last line is left out. It
 // reads at most most bytes.
-func End(path string, most int64) ([][]byte, error) {
+func Tail(path string, most int64) ([][]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func TestEnd(t *testing.T) {
 	for _, text := range []string{"", "\n", "one\n", "one\ntwo\n", "one\ntwo\nthr", "no end", "\n\none\n\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		for most := range int64(len(text) + 3) {
-			lines, err := End(path, most)
+			lines, err := Tail(path, most)
 			require.NoError(t, err)
 			var got strings.Builder
 			for _, line := range lines {
@@ -34,6 +34,6 @@ func TestEnd(t *testing.T) {
 			require.Equal(t, want, got.String(), "the last %d bytes of %q", most, text)
 		}
 	}
-	_, err := End(path+"none", 10)
+	_, err := Tail(path+"none", 10)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

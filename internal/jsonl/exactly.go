@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Exactly is json.Unmarshal for a file that case-sensitive programs read too. It refuses a top-level key that differs from a field of v
+// UnmarshalExactCase is json.Unmarshal for a file that case-sensitive programs read too. It refuses a top-level key that differs from a field of v
 // only in case, as only one of the programs would read it.
-func Exactly(text []byte, v any) error {
+func UnmarshalExactCase(text []byte, v any) error {
 	var names map[string]json.RawMessage
 	t := reflect.TypeOf(v).Elem()
 	if t.Kind() != reflect.Struct || json.Unmarshal(text, &names) != nil {

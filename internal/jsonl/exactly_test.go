@@ -15,7 +15,7 @@ func TestExactly(t *testing.T) {
 		inner
 		Hidden int `json:"hidden_size,omitempty"`
 	}
-	require.NoError(t, Exactly([]byte(`{"hidden_size":3,"num_layers":2,"Other":1}`), &v))
+	require.NoError(t, UnmarshalExactCase([]byte(`{"hidden_size":3,"num_layers":2,"Other":1}`), &v))
 	require.Equal(t, 3, v.Hidden)
 	require.Equal(t, 2, v.Layers)
 	for text, want := range map[string]string{
@@ -26,9 +26,9 @@ func TestExactly(t *testing.T) {
 		`{"hidden_size":"x"}`:                    "cannot unmarshal string",
 		`{`:                                      "unexpected end",
 	} {
-		require.ErrorContains(t, Exactly([]byte(text), &v), want)
+		require.ErrorContains(t, UnmarshalExactCase([]byte(text), &v), want)
 	}
 	var all map[string]int
-	require.NoError(t, Exactly([]byte(`{"A":1}`), &all))
+	require.NoError(t, UnmarshalExactCase([]byte(`{"A":1}`), &all))
 	require.Equal(t, map[string]int{"A": 1}, all)
 }

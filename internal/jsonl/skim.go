@@ -2,9 +2,9 @@ package jsonl
 
 import "bytes"
 
-// Skim calls fn with the name and the value of every member of an object, in order, and reports whether the object is complete. Values
+// EachMember calls fn with the name and the value of every member of an object, in order, and reports whether the object is complete. Values
 // are skipped at the speed of memory without being checked. A name is raw, without its quotes.
-func Skim(text []byte, fn func(name, value []byte)) bool {
+func EachMember(text []byte, fn func(name, value []byte)) bool {
 	s := skimmer{text: text}
 	ok := s.object(fn)
 	s.space()

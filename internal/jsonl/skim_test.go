@@ -9,7 +9,7 @@ import (
 // The members of an object are returned unparsed, whatever they contain, and an incomplete object is an error.
 func TestSkim(t *testing.T) {
 	skim := func(text string) (members []string, whole bool) {
-		whole = Skim([]byte(text), func(name, value []byte) { members = append(members, string(name)+"="+string(value)) })
+		whole = EachMember([]byte(text), func(name, value []byte) { members = append(members, string(name)+"="+string(value)) })
 		return members, whole
 	}
 	for text, want := range map[string][]string{

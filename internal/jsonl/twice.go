@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Twice is the path of the first duplicate member in a JSON text, such as tests[2].stdin; "" if there is none. encoding/json would
+// DuplicateKey is the path of the first duplicate member in a JSON text, such as tests[2].stdin; "" if there is none. encoding/json would
 // silently take the last of the two. It takes little longer than reading the text.
-func Twice(text []byte) (path string) {
+func DuplicateKey(text []byte) (path string) {
 	d := duplicateScan{skimmer{text: text}}
 	return d.value()
 }
@@ -20,7 +20,7 @@ func Twice(text []byte) (path string) {
 // encoding/json takes both for the same field.
 func inAnotherCase(text []byte, counts func(name string) bool) (field string) {
 	var names []string
-	Skim(text, func(quoted, _ []byte) {
+	EachMember(text, func(quoted, _ []byte) {
 		name := string(quoted)
 		has := func(before string) bool { return strings.EqualFold(before, name) }
 		switch {

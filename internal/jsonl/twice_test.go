@@ -37,7 +37,7 @@ func TestTwice(t *testing.T) {
 		`12`:                                    "",
 	} {
 		require.True(t, json.Valid([]byte(text)), text)
-		require.Equal(t, want, Twice([]byte(text)), text)
+		require.Equal(t, want, DuplicateKey([]byte(text)), text)
 	}
 }
 
@@ -58,7 +58,7 @@ func FuzzTwice(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		path := Twice(text) // for invalid JSON it must only return
+		path := DuplicateKey(text) // for invalid JSON it must only return
 		if json.Valid(text) {
 			require.Equal(t, slow(t, json.NewDecoder(bytes.NewReader(text))), path != "", "%q: %q", text, path)
 		}

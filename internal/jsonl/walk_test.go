@@ -51,7 +51,7 @@ func FuzzSkim(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		members := map[string]json.RawMessage{}
 		twice := false
-		ok := Skim(text, func(name, value []byte) {
+		ok := EachMember(text, func(name, value []byte) {
 			_, had := members[string(name)]
 			twice = twice || had
 			members[string(name)] = slices.Clone(value)

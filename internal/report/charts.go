@@ -104,7 +104,7 @@ func breakLines[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, wha
 }
 
 func (r *run) heldOut() section {
-	evals, lead := breakLines(r.evals, func(a, b *evaluation) bool { return r.outcome(a).Alike(r.outcome(b)) },
+	evals, lead := breakLines(r.evals, func(a, b *evaluation) bool { return r.outcome(a).SameProblems(r.outcome(b)) },
 		func(at *evaluation) evaluation { return unknownEvaluation(at.Step) }, "problems")
 	e, k := len(evals), 0
 	steps := make([]int, e)

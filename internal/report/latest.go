@@ -145,13 +145,13 @@ type numbered struct {
 
 // lastSteps are the last steps in a log, in order. A line replaces earlier lines of the same or a later step.
 func lastSteps(path string) (steps []numbered, err error) {
-	lines, err := jsonl.End(path, mostEnd)
+	lines, err := jsonl.Tail(path, mostEnd)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, line := range slices.Backward(lines) {
 		step, kind := 0, false
-		whole := jsonl.Skim(line, func(name, value []byte) {
+		whole := jsonl.EachMember(line, func(name, value []byte) {
 			switch string(name) {
 			case "step":
 				step, _ = strconv.Atoi(string(value))

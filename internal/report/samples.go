@@ -82,7 +82,7 @@ func (r *run) readSamples(dir string) error {
 		return err
 	}
 	var packed []sample
-	err := jsonl.LastFrame(filepath.Join(dir, "rollouts.jsonl"+jsonl.Packed), func(line []byte) {
+	err := jsonl.LastFrame(filepath.Join(dir, "rollouts.jsonl"+jsonl.PackedSuffix), func(line []byte) {
 		if s := (sample{Advantage: nan}); understand(line, &s) {
 			packed = append(packed, s)
 		}

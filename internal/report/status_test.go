@@ -102,7 +102,7 @@ func TestCompressedCompletionsAreShown(t *testing.T) {
 		require.NoError(t, f.Append(map[string]any{"step": step, "problem": "p", "text": fmt.Sprint("answer ", step)}))
 		require.NoError(t, f.Close())
 	}
-	path := filepath.Join(p.Dir, "rollouts.jsonl"+jsonl.Packed)
+	path := filepath.Join(p.Dir, "rollouts.jsonl"+jsonl.PackedSuffix)
 	require.NoError(t, os.WriteFile(path, packed.Bytes(), 0o644))
 	require.NoError(t, p.Update())
 	require.Equal(t, []string{"answer 4"}, readAll(read().all("article", "")[0].all("pre", "")))

@@ -50,7 +50,7 @@ var errStopped = errors.New("nobody reads on")
 func open(path string) *reader {
 	r := &reader{}
 	r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) {
-		r.err = jsonl.Whole(path, func(line []byte) (err error) {
+		r.err = jsonl.EachComplete(path, func(line []byte) (err error) {
 			if r.step, err = stepOf(line); err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ import (
 // The files of a run directory that completions may be in. There are both if the run changed its setting.
 const (
 	PlainFile      = "rollouts.jsonl"
-	CompressedFile = PlainFile + jsonl.Packed // a zstd frame for each step
+	CompressedFile = PlainFile + jsonl.PackedSuffix // a zstd frame for each step
 )
 
 // Line is the record of one completion.

@@ -59,7 +59,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 // refused marks an error about a line; other errors are the sink's.
 func (g *growing) refused(err error) error {
 	if isJSON(err) {
-		return jsonl.Damaged(g.path, g.line, err)
+		return jsonl.DamagedLine(g.path, g.line, err)
 	}
 	return err
 }

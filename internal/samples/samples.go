@@ -13,7 +13,7 @@ import (
 )
 
 // The files of a run directory with completions.
-var files = [...]string{"rollouts.jsonl", "rollouts.jsonl" + jsonl.Packed}
+var files = [...]string{"rollouts.jsonl", "rollouts.jsonl" + jsonl.PackedSuffix}
 
 const packed = 1 // index of the packed one
 

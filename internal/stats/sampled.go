@@ -28,8 +28,8 @@ func (s *Share) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(s))
 }
 
-// Known is the mean; unknown if there are no numbers.
-func Known(x []float64) Share {
+// MeanShare is the mean; unknown if there are no numbers.
+func MeanShare(x []float64) Share {
 	if len(x) == 0 {
 		return Share(math.NaN())
 	}

@@ -47,7 +47,7 @@ func (c *Card) open() (kernels.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if room, _ := b.Free(); !room.Apart {
+	if room, _ := b.Free(); !room.GPU {
 		err = badinput.Errorf("there is no card here that computes, only %s; type grpo doctor, or --device cuda:0, which say why", b.Name())
 		return nil, errors.Join(err, b.Close())
 	}

@@ -240,11 +240,11 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	case "rollouts":
 		err = rollouts.Each(s.dir, line)
 	case "timing":
-		if err = jsonl.Whole(filepath.Join(s.dir, trainLogFile), line); errors.Is(err, fs.ErrNotExist) {
+		if err = jsonl.EachComplete(filepath.Join(s.dir, trainLogFile), line); errors.Is(err, fs.ErrNotExist) {
 			err = nil // packages do not include it
 		}
 	default:
-		err = jsonl.Whole(filepath.Join(s.dir, metricsFile), line)
+		err = jsonl.EachComplete(filepath.Join(s.dir, metricsFile), line)
 	}
 	if errors.Is(err, errStopReading) {
 		return nil

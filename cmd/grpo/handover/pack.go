@@ -54,7 +54,7 @@ key. It unpacks nothing: to unpack, type tar --zstd -xf FILE.
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`file` to write; it is replaced")
 	fl.StringVar(&f.key, "key", "", "`file` of the secret key to sign with; with --verify, of the public key to check the signature with")
-	fl.StringVar(&f.newKey, "new-key", "", "make a secret key in this `file`, and its public key in FILE"+bundle.PublicEnding)
+	fl.StringVar(&f.newKey, "new-key", "", "make a secret key in this `file`, and its public key in FILE"+bundle.PublicSuffix)
 	fl.StringVar(&f.verify, "verify", "", "verify the package in this `file`")
 	fl.IntVar(&f.step, "step", -1, "use the checkpoint of this step of the run, not the last")
 	cmd.MarkFlagsMutuallyExclusive("out", "verify", "new-key")
@@ -86,7 +86,7 @@ func makeKey(path string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: the secret key; keep it to yourself\n%s%s: the public key %s, to verify with\n", path, path,
-		bundle.PublicEnding, bundle.Fingerprint(key))
+		bundle.PublicSuffix, bundle.Fingerprint(key))
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (f *packFlags) check(out io.Writer) error {
 		signed = "signed by " + f.key
 	case c.Signer != nil:
 		signed = fmt.Sprintf("signed by the key %s; type --key FILE%s to hold it to one that you know", bundle.Fingerprint(c.Signer),
-			bundle.PublicEnding)
+			bundle.PublicSuffix)
 	}
 	fmt.Fprintf(out, "%s: whole: %s, %.1f MiB, each with its checksum; %s\n", f.verify, plural.Of(len(c.Files), "file"),
 		float64(c.Bytes)/(1<<20), signed)

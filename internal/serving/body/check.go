@@ -32,7 +32,7 @@ func check(text []byte, own bool) error {
 	if !utf8.Valid(text) {
 		return refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected JSON in UTF-8")
 	}
-	if at := jsonl.HalfPair(text); at >= 0 {
+	if at := jsonl.LoneSurrogate(text); at >= 0 {
 		path, _ := scan(text, at, own)
 		return named(path, "found %s, which is half of a surrogate pair and no character; send both halves, or leave it out", text[at:at+6])
 	}

@@ -161,7 +161,7 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 
 // row is the line of a step in the run's metrics.
 func (n *session) row(step int) (row []byte, err error) {
-	err = jsonl.Whole(filepath.Join(n.file(runFolder), "metrics.jsonl"), func(line []byte) error {
+	err = jsonl.EachComplete(filepath.Join(n.file(runFolder), "metrics.jsonl"), func(line []byte) error {
 		var m struct {
 			Step int    `json:"step"`
 			Kind string `json:"kind"`
