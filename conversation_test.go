@@ -232,13 +232,13 @@ func TestARunAgainstAServer(t *testing.T) {
 		}
 		requireSame(t, want, got)
 	}
-	most, _, _ := game.Most()
+	most, _, _ := game.SessionCounts()
 	require.LessOrEqual(t, most, 5)
 	require.Eventually(t, func() bool { // a busy server may keep the run waiting
-		_, _, open := game.Most()
+		_, _, open := game.SessionCounts()
 		return open == 0
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, 2*2*12*2, game.Stepped)
+	require.Equal(t, 2*2*12*2, game.Actions)
 	at.Close()
 	steps, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)

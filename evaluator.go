@@ -32,13 +32,13 @@ type Evaluator struct {
 	problems   *sources.Problems
 	sampling   *sampling
 	judging    *judging.Judging
-	room       *conversation.Room // nil: completions are one turn
-	learns     bool               // it is part of a Trainer
-	trainedDir string             // directory of the adapter or model that the policy is loaded from
-	step       int                // training steps that the policy has behind it
-	leftOut    []string           // held-out problems to skip, as the policy was trained on them
-	baseline   stats.Judged       // an earlier evaluation to compare with; zero: none
-	turn       sync.Locker        // the lock on the backend, held while anything is computed
+	room       *conversation.Sampler // nil: completions are one turn
+	learns     bool                  // it is part of a Trainer
+	trainedDir string                // directory of the adapter or model that the policy is loaded from
+	step       int                   // training steps that the policy has behind it
+	leftOut    []string              // held-out problems to skip, as the policy was trained on them
+	baseline   stats.Judged          // an earlier evaluation to compare with; zero: none
+	turn       sync.Locker           // the lock on the backend, held while anything is computed
 	closers    []io.Closer
 	closed     bool
 }
@@ -209,15 +209,15 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 
 // sampleInto samples into g: completions for g to score, or conversations, whose environment has scored them already.
 func (e *Evaluator) sampleInto(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
-	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Ask, len(prompts))
+	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Request, len(prompts))
 	for i := range prompts {
 		p := &prompts[i]
-		asks[i] = conversation.Ask{Problem: &p.Problem, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+		asks[i] = conversation.Request{Problem: &p.Problem, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
 		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params, Key: asks[i].Key}
 		requests[i].Params.MaxTokens = min(params.MaxTokens, max(e.policy.Shape.MaxPositions-len(p.Tokens), 1))
 	}
 	if e.room != nil {
-		return e.room.Sample(ctx, e.sampling.engine, asks, n, params, func(d conversation.Drawn) {
+		return e.room.Sample(ctx, e.sampling.engine, asks, n, params, func(d conversation.Result) {
 			g.Settle(e.rollout(prompts[d.Request].Index, d.Rollout, d.Record), d.Record.Score)
 			e.watcher.Advance(1, d.Record.Drawn(len(d.Tokens)))
 		})
@@ -256,7 +256,7 @@ func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 	scored := make([]Scored, len(marked))
 	for i, m := range marked {
 		scored[i] = Scored{m.Item, m.Score}
-		e.judging.Look(m.Score)
+		e.judging.Inspect(m.Score)
 	}
 	for _, w := range e.judging.Warnings() {
 		e.watcher.Warn(w)

@@ -112,7 +112,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	}
 	if err = e.open(ctx, b, own); err == nil {
 		asked := provenance.EvaluationInputs{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
-			Judged: e.judging.Sandbox.Kind != judging.Own, MultiTurn: true}
+			Judged: e.judging.Sandbox.Kind != judging.CallerGrader, MultiTurn: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
 			e.baseline = stats.Judged{} // other problems under the same names: not comparable

@@ -81,7 +81,7 @@ type reply struct {
 }
 
 // program starts the program of env=program:FILE.
-func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
+func (r *Sampler) program(ctx context.Context, cfg *configs.Config) error {
 	path := cfg.EnvProgram()
 	info, err := os.Stat(path)
 	switch {

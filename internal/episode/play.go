@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Talk has what it takes to talk with a model.
-type Talk struct {
+// Player has what it takes to talk with a model.
+type Player struct {
 	Renderer  *chat.Renderer
 	Tokenizer *tokenizer.Tokenizer
 	Stops     []int32 // tokens that end a turn
@@ -61,14 +61,14 @@ type Played struct {
 	Reward          float64
 	Ending          Ending
 	Score           *reward.Score    // of the last turn that was graded; nil: none was
-	Judged          []Judged         // the turns that were graded
+	Judged          []TurnGrade      // the turns that were graded
 	Calls, Wrong    int              // calls of tools, and those of them that were malformed or failed
 	Took            time.Duration    // total time of the environment's answers
 	Infos           []map[string]any // one of each answer
 }
 
-// Judged is the grade of a turn.
-type Judged struct {
+// TurnGrade is the grade of a turn.
+type TurnGrade struct {
 	Turn    int            `json:"turn"` // counts from 0
 	Reward  float64        `json:"reward"`
 	Verdict reward.Verdict `json:"verdict"`
@@ -97,7 +97,7 @@ func Spans(prompt, after int, turns []sampler.Turn) [][2]int {
 
 // player plays the episodes of one start.
 type player struct {
-	*Talk
+	*Player
 	ctx       context.Context
 	env       Environment
 	start     Start
@@ -112,7 +112,7 @@ type player struct {
 // Play plays the episodes of all starts on e at once, and returns when all are over, in the order of the starts and their samples.
 // The environment answers in goroutines of its own. done may be nil; else the sampling goroutine calls it with each episode as it
 // ends. Of params, Play sets MaxTokens and StopTokens.
-func (t *Talk) Play(ctx context.Context, e *sampler.Engine, env Environment, starts []Start, params sampler.Params, done func(Played)) (
+func (t *Player) Play(ctx context.Context, e *sampler.Engine, env Environment, starts []Start, params sampler.Params, done func(Played)) (
 	played []Played, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -158,7 +158,7 @@ func (l Limits) check() error {
 }
 
 // open renders the prompt of a start.
-func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*player, error) {
+func (t *Player) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*player, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start S
 	if err != nil {
 		return nil, err
 	}
-	p := &player{Talk: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
+	p := &player{Player: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
 	if p.maxTokens = min(maxLength-len(prompt), cmp.Or(t.Tokens, maxLength)); p.maxTokens < 1 {
 		return nil, badinput.Errorf("a prompt of %d tokens leaves no room for a turn in the %d that a sequence may have", len(prompt), maxLength)
 	}

@@ -45,7 +45,7 @@ TOOL it calls that tool and prints the text that the model would get. ARGUMENTS 
 			if err != nil {
 				return err
 			}
-			o := mcp.Options{CallTime: time.Duration(seconds * float64(time.Second)), Taken: tools.Names()}
+			o := mcp.Options{CallTimeout: time.Duration(seconds * float64(time.Second)), ReservedNames: tools.Names()}
 			servers, err := mcp.Open(cmd.Context(), named, o)
 			if err != nil {
 				return err
