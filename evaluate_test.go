@@ -126,7 +126,7 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Nil(t, grads)
 	layout, err := footprint.AdapterLayout(e.cfg, e.policy.LoRADims())
 	require.NoError(t, err)
-	require.Equal(t, kernels.F32.Size()*layout.Len(), tr.sampling.memory.Of("adapter")-e.sampling.memory.Of("adapter"))
+	require.Equal(t, kernels.F32.Size()*layout.Len(), tr.sampling.memory.BytesOf("adapter")-e.sampling.memory.BytesOf("adapter"))
 	found, err := e.Evaluate(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, e.Close())

@@ -77,9 +77,9 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if err = provenance.CheckBase(e.trainedDir, e.policy.Dir); err != nil {
 		return err
 	}
-	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,
-		Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
-	if _, err = footprint.Of(run); err != nil {
+	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Trains: e.learns, Loaded: o.model != nil,
+		LocalSandbox: o.grader == nil && e.cfg.Sandbox != "fusion"}
+	if _, err = footprint.Estimate(run); err != nil {
 		return err
 	}
 	if e.learns {

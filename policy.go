@@ -27,7 +27,7 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 	if err != nil {
 		return nil, err
 	}
-	o, err := footprint.Replaying(footprint.Run{Config: cfg, Backend: b, Dir: p.Dir, Learns: true})
+	o, err := footprint.ReplayOptions(footprint.Run{Config: cfg, Backend: b, Dir: p.Dir, Trains: true})
 	if err != nil {
 		return nil, err
 	}

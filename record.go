@@ -70,7 +70,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
 	}
-	for _, do := range []func() error{func() error { return t.problems.Keep(ctx) }, t.writeManifest, t.recall} {
+	for _, do := range []func() error{func() error { return t.problems.WriteCopies(ctx) }, t.writeManifest, t.recall} {
 		if err := do(); err != nil {
 			return err
 		}

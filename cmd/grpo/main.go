@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	started := false
 	noteStart(root, &started)
 	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
-	ctx = notice.With(ctx, screen.Once(stderr))
+	ctx = notice.WithHandler(ctx, screen.Once(stderr))
 	verb, err := root.ExecuteContextC(ctx)
 	if out.err != nil && (err == nil || !started) {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)

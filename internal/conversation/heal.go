@@ -53,7 +53,7 @@ func findings() (names []string) {
 
 // openHeal opens env=heal. Where programs do not run in sandboxes of this machine, the model is shown no test.
 func openHeal(cfg *configs.Config, j *judging.Judging) (env episode.Environment, err error) {
-	text, err := sources.HealWording(cfg)
+	text, err := sources.HealTemplate(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (r *Sampler) connectOpenEnv(ctx context.Context, cfg *configs.Config, l *so
 	if cfg.OpenEnvTemplate != "" {
 		text, err := openfile.Read(cfg.OpenEnvTemplate)
 		if err != nil {
-			return sources.Missing(cfg, "openenv_template", badinput.Errorf("openenv_template: %w", err))
+			return sources.MissingText(cfg, "openenv_template", badinput.Errorf("openenv_template: %w", err))
 		}
 		if o.Template, err = template.New("openenv_template").Parse(string(text)); err != nil {
 			return badinput.Errorf("openenv_template: %w", err)

@@ -19,8 +19,8 @@ const (
 // packed is how many targets of an adapter may be fused in one linear layer: queries, keys and values.
 const packed = 3
 
-// Beside is the size of the sampler of that server.
-func Beside(p *model.Policy) (sampler.Options, error) {
+// SamplerBesideTraining is the size of the sampler of that server.
+func SamplerBesideTraining(p *model.Policy) (sampler.Options, error) {
 	o := sampler.Options{MaxSequences: besideSequences, MaxLength: min(besideLength, p.MaxPositions), TokenBudget: besideBudget,
 		Adapters: besideAdapters, Free: math.MaxInt64}
 	plan, err := sampler.NewPlan(p, o)
@@ -34,7 +34,7 @@ func (r Run) addServing(p *Plan, l *kernels.Ledger, policy *model.Policy) error 
 	if err != nil {
 		return err
 	}
-	o, err := Beside(twin)
+	o, err := SamplerBesideTraining(twin)
 	if err != nil {
 		return err
 	}

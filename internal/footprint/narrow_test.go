@@ -19,10 +19,10 @@ func TestWhatWaitsInBF16IsPlanned(t *testing.T) {
 		cfg, err := configs.Load(configs.Source{Preset: "qwen3_4b", Overrides: []string{"precision=" + precision,
 			"kv_cache_dtype=" + precision, "recompute=cheap", "max_rows=16384", "max_tokens=8192", "lora_rank=32"}})
 		require.NoError(t, err)
-		r := Run{Config: cfg, Backend: kerneltest.NewReference(), Dir: dir, Prompt: prompt, Learns: true}
+		r := Run{Config: cfg, Backend: kerneltest.NewReference(), Dir: dir, MaxPrompt: prompt, Trains: true}
 		p, err := r.plan(roomsOf(r.Backend))
 		require.NoError(t, err)
-		return p.Of("activations")
+		return p.BytesOf("activations")
 	}
 	wide, narrow := activations("f32"), activations("bf16")
 	t.Logf("%d tokens of Qwen3-4B: %.1f GB of activations in f32, %.1f in bf16; %d and %d bytes a token and layer", rows,

@@ -93,7 +93,7 @@ func presetLine(t *testing.T, b kernels.Backend, name, shape string, room rooms,
 		require.NoError(t, err)
 		cfg.Recompute = choice[2]
 	}
-	p, err := Run{Config: cfg, Backend: b, Dir: dir, Prompt: prompt, Learns: true, Cells: true}.within(room)
+	p, err := Run{Config: cfg, Backend: b, Dir: dir, MaxPrompt: prompt, Trains: true, LocalSandbox: true}.within(room)
 	require.NoError(t, err, name)
 	gb := func(bytes int) string { return fmt.Sprintf("%.2f", float64(bytes)/1e9) }
 	weights := 0

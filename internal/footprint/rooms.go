@@ -64,7 +64,7 @@ func (p *Plan) Bytes() (bytes int) {
 func (p *Plan) needs(s side) int {
 	n := p.total(s)
 	if s == device && !p.given {
-		n += p.least - p.Of("cache")
+		n += p.least - p.BytesOf("cache")
 	}
 	if s == p.host() { // the mapped files are released before the rest is allocated
 		loading := p.files

@@ -67,7 +67,7 @@ func requireFiles(cfg *configs.Config) error {
 	for _, file := range []struct{ key, path string }{
 		{"blocklist", cfg.Blocklist}, {"reward_file", cfg.RewardFile}, {"judge_prompt", cfg.JudgePrompt}} {
 		if _, err := os.Stat(file.path); file.path != "" && err != nil {
-			return sources.Missing(cfg, file.key, badinput.Errorf("%s: %w", file.key, err))
+			return sources.MissingText(cfg, file.key, badinput.Errorf("%s: %w", file.key, err))
 		}
 	}
 	return nil

@@ -46,13 +46,13 @@ func FingerprintInputs(cfg *configs.Config, problems *sources.Problems, judged b
 		m := set.Manifest()
 		parts[set.Key] = Part{SHA256: m.SHA256, Commit: set.Commit()}
 	}
-	wording, err := sources.Wording(cfg)
+	wording, err := sources.PromptTemplate(cfg)
 	if err != nil {
 		return nil, err
 	}
 	parts["prompt_template"] = Part{SHA256: wording.Fingerprint(problems.Train, problems.HeldOut)}
 	if cfg.Env == "heal" {
-		words, err := sources.HealWording(cfg)
+		words, err := sources.HealTemplate(cfg)
 		if err != nil {
 			return nil, err
 		}

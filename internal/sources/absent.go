@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Absent adds to the error of a missing file what to type. A resumed run has the relative path that it started with, which may
+// MissingFile adds to the error of a missing file what to type. A resumed run has the relative path that it started with, which may
 // not exist in this working directory.
-func Absent(cfg *configs.Config, key string, err error) error {
+func MissingFile(cfg *configs.Config, key string, err error) error {
 	if !errors.Is(err, dataset.ErrAbsent) {
 		return err
 	}
@@ -25,8 +25,8 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
 }
 
-// Missing is Absent for a text file that is also read for evaluating a run.
-func Missing(cfg *configs.Config, key string, err error) error {
+// MissingText is Absent for a text file that is also read for evaluating a run.
+func MissingText(cfg *configs.Config, key string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err

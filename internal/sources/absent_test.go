@@ -44,10 +44,10 @@ func TestAbsentWordsAreToldOf(t *testing.T) {
 		run: "KEY" + open + "; start in the directory where the run began, or resume the run with KEY=FILE allow_change=KEY"} {
 		cfg := configs.Defaults()
 		cfg.PromptTemplate, cfg.HealTemplate, cfg.RunDir = "words.tmpl", "words.tmpl", dir
-		_, err := Wording(&cfg)
+		_, err := PromptTemplate(&cfg)
 		require.EqualError(t, err, strings.ReplaceAll(says, "KEY", "prompt_template"))
 		require.True(t, badinput.Is(err))
-		_, err = HealWording(&cfg)
+		_, err = HealTemplate(&cfg)
 		require.EqualError(t, err, strings.ReplaceAll(says, "KEY", "heal_template"))
 		require.True(t, badinput.Is(err))
 	}

@@ -60,7 +60,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	if l.Renderer, err = renderer(cfg, l.Tokenizer); err != nil {
 		return nil, err
 	}
-	if l.wording, err = Wording(cfg); err != nil {
+	if l.wording, err = PromptTemplate(cfg); err != nil {
 		return nil, err
 	}
 	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.Renderer.Stop()...)

@@ -97,8 +97,8 @@ func BaseName(dir string) string {
 	return dir
 }
 
-// ModelHere is ModelDir without network access: a model on the Hub must have been downloaded before.
-func ModelHere(ctx context.Context, name string) (string, error) {
+// LocalModelDir is ModelDir without network access: a model on the Hub must have been downloaded before.
+func LocalModelDir(ctx context.Context, name string) (string, error) {
 	if _, err := os.Stat(name); name == Embedded || err == nil {
 		return ModelDir(ctx, name)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Wording is the prompt template of a configuration.
-func Wording(cfg *configs.Config) (*prompt.Builder, error) {
+// PromptTemplate is the prompt template of a configuration.
+func PromptTemplate(cfg *configs.Config) (*prompt.Builder, error) {
 	switch {
 	case cfg.PromptTemplate != "":
 		words, err := prompt.Load(cfg.PromptTemplate)
-		return words, Missing(cfg, "prompt_template", err)
+		return words, MissingText(cfg, "prompt_template", err)
 	case cfg.Model == Embedded:
-		return tiny.Wording()
+		return tiny.PromptTemplate()
 	}
 	return prompt.Default(), nil
 }
@@ -25,17 +25,17 @@ func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 //go:embed heal.tmpl
 var healWords string
 
-// HealWording is the template for the answer to a wrong program, with env=heal.
-func HealWording(cfg *configs.Config) (text string, err error) {
+// HealTemplate is the template for the answer to a wrong program, with env=heal.
+func HealTemplate(cfg *configs.Config) (text string, err error) {
 	switch {
 	case cfg.HealTemplate != "":
 		words, err := openfile.Read(cfg.HealTemplate)
 		if err != nil {
-			return "", Missing(cfg, "heal_template", badinput.Errorf("heal_template: %w", err))
+			return "", MissingText(cfg, "heal_template", badinput.Errorf("heal_template: %w", err))
 		}
 		return string(words), nil
 	case cfg.Model == Embedded:
-		return tiny.HealWording(), nil
+		return tiny.HealTemplate(), nil
 	}
 	return healWords, nil
 }

@@ -44,12 +44,12 @@ func (p *Plan) SetBase(text []byte) { p.base, p.Base = text, fmt.Sprintf("%x", s
 
 // The states of a run.
 const (
-	Waiting = "waiting" // not started, or interrupted
-	Running = "running"
-	Done    = "done"
-	Failed  = "failed"
-	Left    = "left behind" // eliminated
-	Out     = "taken out"   // removed by the user; for an older release, a run to be neither made nor compared
+	Waiting    = "waiting" // not started, or interrupted
+	Running    = "running"
+	Done       = "done"
+	Failed     = "failed"
+	Eliminated = "left behind" // eliminated
+	Removed    = "taken out"   // removed by the user; for an older release, a run to be neither made nor compared
 )
 
 // Entry is a run in the journal.
@@ -170,9 +170,9 @@ func settings(base []byte) (lines []string) {
 	return lines
 }
 
-// Return changes to the working directory of the sweep, and reports whether that is another one. If it is gone or unknown, the
+// Chdir changes to the working directory of the sweep, and reports whether that is another one. If it is gone or unknown, the
 // sweep continues here: a run that misses its files fails.
-func (j *Journal) Return() (elsewhere bool, err error) {
+func (j *Journal) Chdir() (elsewhere bool, err error) {
 	here, err := os.Getwd()
 	if err != nil || j.Directory == "" || j.Directory == here {
 		return false, err

@@ -115,8 +115,8 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.settleSteps(); err != nil {
 		return err
 	}
-	run := footprint.Run{Config: t.cfg, Backend: t.backend, Dir: t.lang.Dir, Prompt: t.set.longest, Learns: true, Reads: true}
-	if t.memory, err = footprint.Of(run); err != nil {
+	run := footprint.Run{Config: t.cfg, Backend: t.backend, Dir: t.lang.Dir, MaxPrompt: t.set.longest, Trains: true, ScoringOnly: true}
+	if t.memory, err = footprint.Estimate(run); err != nil {
 		return err
 	}
 	if err := t.checkParts(); err != nil {

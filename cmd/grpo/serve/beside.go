@@ -170,7 +170,7 @@ func (b *Beside) Close() {
 func (b *Beside) open() (*serving.Host, error) {
 	t := b.trainer
 	cfg := t.Settings()
-	sampling, err := footprint.Beside(t.Policy())
+	sampling, err := footprint.SamplerBesideTraining(t.Policy())
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (b *Beside) open() (*serving.Host, error) {
 	}
 	about := &b.flags.page
 	about.Keys, about.Report = b.flags.gate.Keys != nil, filepath.Join(t.RunDir(), "report.html")
-	about.Wording, _ = sources.Wording(cfg)
+	about.Wording, _ = sources.PromptTemplate(cfg)
 	about.Run = func() *page.Run {
 		return &page.Run{Name: b.name, Step: int(b.step.Load()), Base: b.base.Name, Trained: b.name, Temperature: cfg.Temperature,
 			Follows: true, GoesOn: true}

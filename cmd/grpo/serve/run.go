@@ -85,7 +85,7 @@ func (r *servedRun) page(keys bool) page.Options {
 	}
 	run := r.saved.Settings
 	o.Report = filepath.Join(run.RunDir, "report.html")
-	o.Wording, _ = sources.Wording(run) // its file may be gone
+	o.Wording, _ = sources.PromptTemplate(run) // its file may be gone
 	o.Run = func() *page.Run {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -77,7 +77,7 @@ func why(log *os.File, from int64, err error) error {
 type brokenPolicyError string
 
 func (l brokenPolicyError) Error() string { return string(l) }
-func (l brokenPolicyError) Unwrap() error { return sweep.ErrLost }
+func (l brokenPolicyError) Unwrap() error { return sweep.ErrDiverged }
 
 // reason is why a process ended: it was killed, or the last line of its output.
 func reason(log *os.File, from int64, err error) string {

@@ -55,6 +55,6 @@ func TestARunThatLostItsPolicy(t *testing.T) {
 		cmd.Stderr = log
 		err := why(log, 0, cmd.Run())
 		require.EqualError(t, err, last+" ("+log.Name()+")")
-		require.Equal(t, want, errors.Is(err, sweep.ErrLost))
+		require.Equal(t, want, errors.Is(err, sweep.ErrDiverged))
 	}
 }

@@ -147,10 +147,10 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(j.With(f.with), j.Without(f.without)); err != nil {
+	if err := cmp.Or(j.Readmit(f.with), j.Exclude(f.without)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	elsewhere, err := j.Return()
+	elsewhere, err := j.Chdir()
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -249,7 +249,7 @@ func resolveSettings(j *sweep.Journal) (all []*configs.Config, err error) {
 	}
 	var mistakes []error
 	for _, e := range j.Runs {
-		if e.State == sweep.Out {
+		if e.State == sweep.Removed {
 			continue
 		}
 		cfg, err := configs.Load(configs.Source{File: base.Name(), Overrides: e.Words})
@@ -279,7 +279,7 @@ func writeResults(out io.Writer, j *sweep.Journal) error {
 	failed, again := j.Failures()
 	next := ""
 	if again > 0 {
-		next = "; " + j.TryAgain(again)
+		next = "; " + j.RetryHint(again)
 	}
 	if c == nil {
 		return fmt.Errorf("%s failed; %s%s why%s", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),
