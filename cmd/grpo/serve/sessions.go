@@ -85,7 +85,7 @@ func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tinkerServe
 		return nil
 	}
 	f.trainers, err = sessions.New(sessions.Options{Store: f.store, Config: f.base, Host: host, Models: f.places, Log: log,
-		Most: f.maxSessions, Owner: f.owner(), Keep: f.keepSessions, Room: tinkerServer.HasRoom})
+		MaxSessions: f.maxSessions, Owner: f.owner(), Retention: f.keepSessions, CheckSpace: tinkerServer.HasRoom})
 	if err == nil {
 		f.trainers.Register(mux)
 	}

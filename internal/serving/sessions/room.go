@@ -15,7 +15,7 @@ import (
 
 // room refuses requests that write while the disk is full; clients try again.
 func (s *Server) room() error {
-	err := s.Room()
+	err := s.CheckSpace()
 	if badinput.Is(err) {
 		return refusal.Busy(time.Minute, "%v", err)
 	}
@@ -44,7 +44,7 @@ func (s *Server) sweep(now time.Time) {
 	s.mu.Lock()
 	var old []*session
 	for _, n := range s.sessions {
-		if n.isOver(now.Add(-s.Keep)) {
+		if n.isOver(now.Add(-s.Retention)) {
 			old = append(old, n)
 		}
 	}

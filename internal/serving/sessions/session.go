@@ -184,7 +184,7 @@ func (n *session) stateNow() remote.State {
 	case r.Finished:
 		state.State = remote.Finished
 	case n.working:
-		state.State = remote.Working
+		state.State = remote.Busy
 	}
 	if state.Saved == nil {
 		state.Saved = []int{}
@@ -198,7 +198,7 @@ func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, ru
 	if err != nil {
 		return err
 	}
-	wait := time.NewTimer(n.s.Poll)
+	wait := time.NewTimer(n.s.PollTimeout)
 	defer wait.Stop()
 	select {
 	case <-j.over:
@@ -257,7 +257,7 @@ func (n *session) runJobs() {
 		if len(n.queue) == 0 {
 			n.working = false
 			if n.ctx.Err() == nil && n.trainer != nil {
-				n.idle = time.AfterFunc(n.s.Idle, n.queueUnload)
+				n.idle = time.AfterFunc(n.s.IdleTimeout, n.queueUnload)
 			}
 			n.mu.Unlock()
 			return

@@ -32,7 +32,7 @@ func (s *Server) state(w http.ResponseWriter, _ *http.Request, n *session) error
 
 // trainStep takes the step of that number, or answers from the record if it is done.
 func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) error {
-	var ask remote.StepAsk
+	var ask remote.StepRequest
 	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (n *session) row(step int) (row []byte, err error) {
 
 // sample samples completions from the current policy.
 func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) error {
-	var ask remote.SampleAsk
+	var ask remote.SampleRequest
 	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
