@@ -62,7 +62,7 @@ func serve(t *testing.T) *testServer {
 		require.NoError(t, a.Save(dir, "tiny"))
 		require.NoError(t, h.LoadAdapter(name, "tiny", dir))
 	}
-	api := openai.New(openai.Of(h, serving.Speech{}), openai.Options{From: gate.KeyName})
+	api := openai.New(openai.NewHost(h, serving.PromptOptions{}), openai.Options{ClientID: gate.KeyName})
 	g, err := gate.New(api, gate.Options{MaxBody: mostBody})
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func serve(t *testing.T) *testServer {
 	ctx, stop := context.WithCancel(context.Background())
 	drawn, answered := make(chan error, 1), make(chan error, 1)
 	go func() { drawn <- h.Run(context.Background()) }()
-	go func() { answered <- g.Serve(ctx, listener, gate.Door{}, openai.Stopping()) }()
+	go func() { answered <- g.Serve(ctx, listener, gate.ListenOptions{}, openai.ShutdownCause()) }()
 	s := &testServer{url: "http://" + listener.Addr().String(), live: base.Live,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 99}}}
 	t.Cleanup(func() {

@@ -23,7 +23,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 // Close stops the indexing of completions.
 func (s *Server) Close() { s.samples.Close() }
 
-// Ticket returns a function that accepts just this ticket, for Options.Lets.
+// Ticket returns a function that accepts just this ticket, for Options.Authorize.
 func Ticket(ticket string) func(string) bool {
 	return func(shown string) bool { return subtle.ConstantTimeCompare([]byte(shown), []byte(ticket)) == 1 }
 }

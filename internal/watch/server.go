@@ -28,14 +28,14 @@ type Options struct {
 	Statement func(dir, problem string) string
 	// Samples answers what is known of the completions of runs.
 	Samples browser.Lookup
-	// Keep lets the server write the index of a large run's completions into its directory.
-	Keep bool
+	// WriteIndex lets the server write the index of a large run's completions into its directory.
+	WriteIndex bool
 	// Later says that missing paths may appear later. Gentle is for a server inside a trainer: drawing takes at most a 300th of the
 	// time, and what is not sent as data with each step is delayed accordingly.
-	Later, Gentle bool
-	// Lets reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
-	Lets  func(ticket string) bool
-	Hosts []string // host names to accept; nil: any
+	AllowMissing, LowPriority bool
+	// Authorize reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
+	Authorize func(ticket string) bool
+	Hosts     []string // host names to accept; nil: any
 }
 
 // Server is the handler of the pages.
@@ -80,7 +80,7 @@ func (s *Server) pause(name string, told time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	apart := min(pauseFactor*s.took, latest)
-	if s.Gentle {
+	if s.LowPriority {
 		apart = max(gentlePauseFactor*s.took, latest)
 	}
 	if d := s.drawn[name]; d != nil && d.at.After(told) {
@@ -101,8 +101,8 @@ const eventsPath = "/events"
 // New makes a server, after one search for runs.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]*drawing{},
-		news: map[string]*news{}, samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
-	if err := s.look(true); err != nil && !s.Later {
+		news: map[string]*news{}, samples: browser.New(o.Samples, o.WriteIndex), gauges: gauges{runs: map[string]*gauge{}}}
+	if err := s.look(true); err != nil && !s.AllowMissing {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
@@ -226,14 +226,14 @@ const cookie = "grpo_watch"
 
 // enter checks the ticket. One in the URL is moved to a cookie.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
-	if s.Lets == nil {
+	if s.Authorize == nil {
 		return true
 	}
-	if c, err := r.Cookie(cookie); err == nil && s.Lets(c.Value) {
+	if c, err := r.Cookie(cookie); err == nil && s.Authorize(c.Value) {
 		return true
 	}
 	ticket := r.URL.Query().Get("ticket")
-	if !s.Lets(ticket) {
+	if !s.Authorize(ticket) {
 		look.HTTPError(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
 		return false
 	}

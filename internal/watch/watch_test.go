@@ -243,7 +243,7 @@ func TestPagesAreKept(t *testing.T) {
 
 func TestWhoMayLook(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), 1)
-	s, err := New(Options{Paths: []string{dir}, Lets: Ticket("secret"), Hosts: []string{"localhost"}})
+	s, err := New(Options{Paths: []string{dir}, Authorize: Ticket("secret"), Hosts: []string{"localhost"}})
 	require.NoError(t, err)
 	ask := func(address string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, address, nil)

@@ -59,8 +59,8 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	}
 	b = &Beside{stderr: stderr, fresh: make(chan trainedPolicy, 1)}
 	f := &b.flags
-	f.listen, f.keys, f.level, f.door.Drain = cfg.Serve, cfg.ServeKeys, slog.LevelError, drainTimeout
-	f.speech = serving.Speech{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
+	f.listen, f.keys, f.level, f.door.DrainTimeout = cfg.Serve, cfg.ServeKeys, slog.LevelError, drainTimeout
+	f.speech = serving.PromptOptions{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
 	if b.local, err = loopback.Is(cfg.Serve); err != nil {
 		return nil, badinput.Errorf("serve: %w", err)
 	}
@@ -76,7 +76,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	if b.local {
 		f.gate.Hosts = loopback.Names
 	}
-	if b.base, err = serving.Usual(cfg.Model); err != nil {
+	if b.base, err = serving.DefaultName(cfg.Model); err != nil {
 		return nil, err
 	}
 	if b.listener, err = net.Listen("tcp", cfg.Serve); err != nil {
@@ -175,7 +175,7 @@ func (b *Beside) open() (*serving.Host, error) {
 		return nil, err
 	}
 	sampling.NoDrafts = !cfg.Speculate
-	host, err := serving.Over(b.backend, &b.turn, b.base.Name, t.Language(), t.Policy(), sampling)
+	host, err := serving.NewHostOver(b.backend, &b.turn, b.base.Name, t.Language(), t.Policy(), sampling)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (b *Beside) open() (*serving.Host, error) {
 	}
 	about := &b.flags.page
 	about.Keys, about.Report = b.flags.gate.Keys != nil, filepath.Join(t.RunDir(), "report.html")
-	about.Wording, _ = sources.PromptTemplate(cfg)
+	about.PromptTemplate, _ = sources.PromptTemplate(cfg)
 	about.Run = func() *page.Run {
 		return &page.Run{Name: b.name, Step: int(b.step.Load()), Base: b.base.Name, Trained: b.name, Temperature: cfg.Temperature,
 			Follows: true, GoesOn: true}

@@ -57,13 +57,13 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 		return train()
 	}
 	about := trainerInfo{ctx, t}
-	o := watch.Options{Paths: []string{t.RunDir()}, Later: true, Gentle: true, Statement: about.statement,
+	o := watch.Options{Paths: []string{t.RunDir()}, AllowMissing: true, LowPriority: true, Statement: about.statement,
 		Samples: browser.Lookup{Problem: about.problem, Pieces: about.pieces}}
 	if b.local {
 		o.Hosts = loopback.Names
 	}
 	if b.keys != nil {
-		o.Lets = b.keys.Knows
+		o.Authorize = b.keys.Contains
 	}
 	s, err := watch.New(o)
 	if err != nil {

@@ -141,9 +141,9 @@ func TestTheAddressOfASetting(t *testing.T) {
 	b, err := Listen(settingsOf(t, "watch=0.0.0.0:0", "serve_keys="+keys), false, io.Discard)
 	require.NoError(t, err)
 	defer b.Close()
-	require.True(t, b.keys.Knows(key))
-	require.False(t, b.keys.Knows(""))
-	require.False(t, b.keys.Knows(key+"x"))
+	require.True(t, b.keys.Contains(key))
+	require.False(t, b.keys.Contains(""))
+	require.False(t, b.keys.Contains(key+"x"))
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -27,13 +27,13 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	k := newRunSources(ctx)
-	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Lookup{Problem: k.problem, Pieces: k.pieces}, Keep: true}
+	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Lookup{Problem: k.problem, Pieces: k.pieces}, WriteIndex: true}
 	ticket := ""
 	if local {
 		o.Hosts = loopback.Names
 	} else {
 		ticket = rand.Text()
-		o.Lets = watch.Ticket(ticket)
+		o.Authorize = watch.Ticket(ticket)
 	}
 	s, err := watch.New(o)
 	if err != nil {

@@ -247,8 +247,8 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 
 // misnamed turns the error of a wrong name into a refusal for the client; other errors are returned unchanged.
 func misnamed(err error) error {
-	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
-		return refusal.Field("serve_as", "%s; send another serve_as", e.Wrong)
+	if e := (*serving.NameError)(nil); errors.As(err, &e) {
+		return refusal.Field("serve_as", "%s; send another serve_as", e.Problem)
 	}
 	return err
 }

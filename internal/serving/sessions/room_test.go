@@ -83,12 +83,12 @@ func TestTroubleOfTheMachine(t *testing.T) {
 			rundir.WithOtherDirHint(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
 			fmt.Errorf("%s: %w; type run_dir=%s", n.dir, errno, n.dir),
 		} {
-			got := refusal.Of(n.explain(err))
+			got := refusal.FromError(n.explain(err))
 			require.Contains(t, fmt.Sprint(got.Status, " ", got.Message), want)
 			require.NotContains(t, got.Message, "run")
 		}
 	}
-	require.Equal(t, 400, refusal.Of(n.explain(badinput.Errorf("a prompt is too long"))).Status)
+	require.Equal(t, 400, refusal.FromError(n.explain(badinput.Errorf("a prompt is too long"))).Status)
 }
 
 // Finished sessions without a name are removed once nobody uses them.

@@ -162,7 +162,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := call(w, r); err != nil {
-			if refusal.Of(err).Status >= 500 || disk.IsFull(err) {
+			if refusal.FromError(err).Status >= 500 || disk.IsFull(err) {
 				s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 			}
 			refusal.Write(w, err)
@@ -182,18 +182,18 @@ func (s *Server) find(id, owner string) (*session, error) {
 }
 
 func unknownSession(id string) error {
-	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
+	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Truncate(id, 50))
 }
 
 // take reads the body of a request. Large bodies take turns, until leave is called: the caller does so after it has checked their rows.
 func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err error) {
-	if text, err = body.All(r.Body); err != nil {
-		return nil, nil, refusal.Body(err)
+	if text, err = body.ReadAll(r.Body); err != nil {
+		return nil, nil, refusal.BodyError(err)
 	}
 	leave = func() {}
-	if len(text) > body.Large {
+	if len(text) > body.LargeSize {
 		if leave, err = s.turns.Take(r.Context(), s.Owner(r)); err != nil {
-			return nil, nil, refusal.Left(r.Context())
+			return nil, nil, refusal.ContextError(r.Context())
 		}
 	}
 	if err := body.Decode(text, into); err != nil {
@@ -305,7 +305,7 @@ func (s *Server) model(name string) (*serving.Policy, error) {
 	for _, p := range models {
 		names = append(names, p.Name)
 	}
-	return nil, refusal.Field("model", "found %q, expected one of %s", refusal.Short(name, 200), strings.Join(names, ", "))
+	return nil, refusal.Field("model", "found %q, expected one of %s", refusal.Truncate(name, 200), strings.Join(names, ", "))
 }
 
 func (s *Server) unfinished() (open int) {

@@ -335,7 +335,7 @@ func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := append([]grpo.Option{grpo.Beside(p.Model, n.s.Host.Turn())}, n.s.Trainer...)
+	options := append([]grpo.Option{grpo.Beside(p.Model, n.s.Host.BackendLock())}, n.s.Trainer...)
 	if n.trainer, err = grpo.Open(ctx, cfg, n.s.Host.Backend(), nil, options...); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (s *server) start(o Options) {
 	s.Server, err = New(o)
 	require.NoError(s.t, err)
 	mux := http.NewServeMux()
-	mux.Handle("/", openai.New(openai.Of(s.host, serving.Speech{}), openai.Options{}))
+	mux.Handle("/", openai.New(openai.NewHost(s.host, serving.PromptOptions{}), openai.Options{}))
 	s.Register(mux)
 	s.web = httptest.NewServer(mux)
 }

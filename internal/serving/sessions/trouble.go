@@ -40,7 +40,7 @@ func (n *session) explain(err error) error {
 		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)
 	}
 	var known *refusal.Error
-	var missing *serving.NotFound
+	var missing *serving.NotFoundError
 	var machine syscall.Errno
 	var status int
 	switch {

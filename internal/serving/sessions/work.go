@@ -106,7 +106,7 @@ func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*gr
 		for i, id := range ids {
 			p, known := t.Pool().Problem(id)
 			if !known {
-				return nil, refusal.Field("ids", "%d: found %q, expected the id of a problem of the session", i, refusal.Short(id, 100))
+				return nil, refusal.Field("ids", "%d: found %q, expected the id of a problem of the session", i, refusal.Truncate(id, 100))
 			}
 			problems = append(problems, p)
 		}

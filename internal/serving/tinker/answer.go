@@ -71,7 +71,7 @@ func codeOf(err error) int {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := codeOf(err), s.clientError(err)
 	if code == http.StatusRequestEntityTooLarge {
-		text = refusal.Of(err).Message
+		text = refusal.FromError(err).Message
 	}
 	if full := disk.IsFull(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
@@ -137,7 +137,7 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 	default:
 		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
 	}
-	text, err := body.All(from)
+	text, err := body.ReadAll(from)
 	if err == nil && int64(len(text)) > most {
 		err = &http.MaxBytesError{Limit: most}
 	}

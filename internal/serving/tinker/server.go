@@ -254,7 +254,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+prefix+"training_runs/{run}/checkpoints/{kind}/{name}/archive", s.archiveAddress)
 	mux.HandleFunc("GET "+prefix+"archives/{token}", s.archive)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		if err := refusal.Method(w, r, refusal.Methods(mux, r, prefix)); err != nil {
+		if err := refusal.MethodError(w, r, refusal.Methods(mux, r, prefix)); err != nil {
 			refuse(w, http.StatusMethodNotAllowed, err)
 			return
 		}

@@ -30,7 +30,7 @@ func Parse(text []byte, v any) error {
 	}
 	err := json.Unmarshal(text, v)
 	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.Whole(text), v) == nil {
+	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.NormaliseIntegers(text), v) == nil {
 		err = nil
 	}
 	if err != nil {
