@@ -250,12 +250,12 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinker
 	f.gate.PathLimits = func(path string) (int64, bool, bool) { return 0, page.Public(path), false }
 	if f.store != "" {
 		if tinkerServer, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log,
-			Owner: f.owner(), Room: f.storeBytes}); err != nil {
+			Owner: f.owner(), MaxStoreBytes: f.storeBytes}); err != nil {
 			return nil, nil, fmt.Errorf("--store: %w", err)
 		}
 		mux.Handle("/api/v1/", tinkerServer)
 		f.gate.PathLimits = func(path string) (int64, bool, bool) {
-			bytes, public, own := tinkerServer.Own(path)
+			bytes, public, own := tinkerServer.PathLimits(path)
 			return bytes, public || page.Public(path), own
 		}
 	}

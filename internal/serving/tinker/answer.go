@@ -108,7 +108,7 @@ func write(w http.ResponseWriter, code int, kind string, body []byte) {
 // bodyOf reads the body of a request of at most most bytes, decompressed if necessary. It counts towards the sender's account
 // until done is called, after parsing.
 func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), err error) {
-	most = min(most, s.Body)
+	most = min(most, s.MaxBody)
 	room, err := s.account(s.who(r)).read(r, most)
 	if err != nil {
 		return nil, nil, err

@@ -111,7 +111,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	patience, cancel := context.WithTimeout(r.Context(), s.Poll)
+	patience, cancel := context.WithTimeout(r.Context(), s.PollTimeout)
 	defer cancel()
 	select {
 	case <-f.done:

@@ -160,8 +160,8 @@ func (s *Store) Names(kind, prefix string) (all []string, err error) {
 	return all, err
 }
 
-// All calls each with the text of every value of a kind.
-func (s *Store) All(kind string, each func(text []byte) error) error {
+// Each calls each with the text of every value of a kind.
+func (s *Store) Each(kind string, each func(text []byte) error) error {
 	dir := filepath.Join(s.dir, kind)
 	if err := atomicfile.RemoveStale(dir); err != nil {
 		return err

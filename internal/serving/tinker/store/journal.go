@@ -151,8 +151,8 @@ func (j *Journal) Sync() error {
 	return j.f.Sync()
 }
 
-// Rest syncs and closes the file until the next use, as a store may have more models than a process may have open files.
-func (j *Journal) Rest() error {
+// CloseIdle syncs and closes the file until the next use, as a store may have more models than a process may have open files.
+func (j *Journal) CloseIdle() error {
 	if j.f == nil {
 		return nil
 	}
@@ -209,4 +209,4 @@ func (j *Journal) Rewrite(records []Record) error {
 }
 
 // Close closes the file.
-func (j *Journal) Close() error { return j.Rest() }
+func (j *Journal) Close() error { return j.CloseIdle() }

@@ -33,8 +33,8 @@ const (
 // reserveOf is how much of a disk is left free: accepted requests have to be finished, too.
 func reserveOf(disk int64) int64 { return min(1<<30, disk/20) }
 
-// Room returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
-func (s *Store) Room(most int64) error {
+// CheckSpace returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
+func (s *Store) CheckSpace(most int64) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &disk); err != nil {
 		return &fs.PathError{Op: "statfs", Path: s.dir, Err: err}

@@ -20,7 +20,7 @@ func Read(text []byte, v any) error {
 	if err := Parse(text, v); err != nil || len(text) == 0 {
 		return err
 	}
-	return Known(text, v)
+	return CheckFields(text, v)
 }
 
 // Parse parses JSON into v, ignoring unknown fields.
@@ -34,7 +34,7 @@ func Parse(text []byte, v any) error {
 		err = nil
 	}
 	if err != nil {
-		if clean, odd := Finite(text); odd != nil && json.Valid(clean) {
+		if clean, odd := NullNonFinite(text); odd != nil && json.Valid(clean) {
 			return odd
 		}
 		return badinput.Errorf("%w", body.Explain(err, v))
@@ -58,10 +58,10 @@ func Canonical(text []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Known refuses a request with misspelled fields, as ignoring them would train or sample something else than was meant. At the top
+// CheckFields refuses a request with misspelled fields, as ignoring them would train or sample something else than was meant. At the top
 // level, clients of other versions may send fields that are not known here; these are ignored unless they resemble a field that is
 // missing. Objects inside a request do not change between versions, so there every unknown field is refused.
-func Known(text []byte, v any) error {
+func CheckFields(text []byte, v any) error {
 	if err := known("", reflect.TypeOf(v).Elem(), text); err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func unknownName(at, name string, names []named, given map[string]json.RawMessag
 		near = settings.Nearest(name, all)
 	}
 	if _, there := given[near]; at != "" || near != "" && !there {
-		return Unknown(strings.TrimPrefix(at+": ", ": "), name, near, all)
+		return UnknownName(strings.TrimPrefix(at+": ", ": "), name, near, all)
 	}
 	return nil
 }
 
-// Unknown is the error of an unknown name; near is the one that may be meant, or "".
-func Unknown(at, name, near string, all []string) error {
+// UnknownName is the error of an unknown name; near is the one that may be meant, or "".
+func UnknownName(at, name, near string, all []string) error {
 	if near != "" {
 		return badinput.Errorf("%sfound %.60q, which is not known here; did you mean %s?", at, name, near)
 	}
