@@ -24,7 +24,7 @@ func newDoctorCmd() *cobra.Command {
 what is not protected. Then it lists the interpreter, processors, memory, disk and graphics cards, and
 with --model the memory of its weights, as published and in four bits. The exit code is 0 if nothing that
 grpo needs is missing.`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cells, err := flags.Cells()
 			if err != nil {

@@ -51,7 +51,7 @@ func TestEval(t *testing.T) {
 		kind := min(i%4, 1)
 		verdict := string(l.Verdict)
 		if verdict == "" {
-			verdict = outcome.NotRun
+			verdict = outcome.VerdictNotRun
 		}
 		verdicts[kind][verdict]++
 		tokens[kind] += l.Tokens

@@ -62,8 +62,8 @@ var savesOnInterrupt atomic.Bool
 
 func main() {
 	ctx := interruptible()
-	device.Tell = func(line string) { screen.Tell(os.Stderr, line) }
-	ctx = rebuild.WithOptions(ctx, rebuild.Options{Say: device.Tell, Progress: screen.Building(os.Stderr)})
+	device.Tell = func(line string) { screen.PrintLine(os.Stderr, line) }
+	ctx = rebuild.WithOptions(ctx, rebuild.Options{Say: device.Tell, Progress: screen.BuildProgress(os.Stderr)})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -99,15 +99,15 @@ func interruptible() context.Context {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetIn(input.Until(ctx, stdin))
+	root.SetIn(input.ContextReader(ctx, stdin))
 	out := &checkedOutput{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	usage.AddHelpers(root)
 	started := false
 	noteStart(root, &started)
-	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
-	ctx = notice.WithHandler(ctx, screen.Once(stderr))
+	ctx = hub.WithProgress(ctx, screen.DownloadProgress(stderr))
+	ctx = notice.WithHandler(ctx, screen.WarnOnce(stderr))
 	verb, err := root.ExecuteContextC(ctx)
 	if out.err != nil && (err == nil || !started) {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)

@@ -35,7 +35,7 @@ only if all agree. An adapter so small that rounding would lose nearly all of it
 to bf16, and the result is in bf16. For the adapter of a run with quantize=nf4 give --quantize nf4: it is merged into the
 weights that the run saw, so the result is the model that was trained.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --out ~/Qwen3-0.6B-coder`,
-		Args:    usage.Takes(),
+		Args:    usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := merge(cmd.Context(), &flags, out)
 			if err == nil {
@@ -45,7 +45,7 @@ weights that the run saw, so the result is the model that was trained.`,
 		},
 	}
 	flags.register(cmd)
-	usage.First(cmd, func([]string) error { return place().Check() })
+	usage.CheckBefore(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))

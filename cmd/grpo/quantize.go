@@ -34,7 +34,7 @@ stay as they are. The result is a model like any other: train an adapter on it, 
 
 With --undo it decodes such a model to bf16 again.`,
 		Example: `  grpo quantize --model Qwen/Qwen3-4B --out ~/Qwen3-4B-nf4`,
-		Args:    usage.Takes(),
+		Args:    usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := grpo.ModelDir(cmd.Context(), from)
 			if err == nil {
@@ -50,7 +50,7 @@ With --undo it decodes such a model to bf16 again.`,
 			return nil
 		},
 	}
-	usage.First(cmd, func([]string) error { return place().Check() })
+	usage.CheckBefore(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, name on the Hub, or tiny, the built-in model")
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales, too, to eight bits")

@@ -85,7 +85,7 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 		},
 	}
 	f.registerAll(cmd)
-	usage.First(cmd, func([]string) error { return f.checkOut() })
+	usage.CheckBefore(cmd, func([]string) error { return f.checkOut() })
 	fl := cmd.Flags()
 	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file` of datums")
 	fl.StringVar(&f.out, "out", "", "`directory` to write the adapter or model to")

@@ -17,9 +17,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// HoldContract runs the contract tests of the kernels on a GPU, the suite that every backend passes. It prints like go test, and
+// CheckContract runs the contract tests of the kernels on a GPU, the suite that every backend passes. It prints like go test, and
 // exits the process.
-func (c *Card) HoldContract() error {
+func (c *Card) CheckContract() error {
 	size, known := cardSizes[c.Size]
 	if !known {
 		return c.badSize()

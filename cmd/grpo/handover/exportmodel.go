@@ -65,7 +65,7 @@ q4_0 (4.5), for GGUF only, cost accuracy: the last lines say how much. GGUF supp
 			return f.place().Failed(f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	usage.First(cmd, f.check)
+	usage.CheckBefore(cmd, f.check)
 	f.origin.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`directory` to write; must be empty or not there yet")

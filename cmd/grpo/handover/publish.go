@@ -80,7 +80,7 @@ func (f *publishFlags) run(ctx context.Context, args []string, out, talk io.Writ
 		return f.show(client, files, uploads, total, out)
 	}
 	done, err := client.Publish(ctx, hub.Repo{Type: hub.Model, ID: f.repo}, f.private, f.message, uploads, func(what string) {
-		screen.Tell(talk, "sending "+what)
+		screen.PrintLine(talk, "sending "+what)
 	})
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Abreast is how many completions of each round were sampled at the same time. A completion counts from its first token to its
+// Concurrency is how many completions of each round were sampled at the same time. A completion counts from its first token to its
 // last: before that, its prompt is waiting or prefilled, which takes long on a server with fewer slots than clients.
-type Abreast struct {
+type Concurrency struct {
 	Most []int     `json:"most"` // at the same time
 	All  []float64 `json:"all"`  // share of the round, first request to last token, in which all clients' completions were sampled
 }
@@ -52,14 +52,14 @@ func (all answers) abreast(clients int) (most int, share float64) {
 }
 
 // add adds a round.
-func (a *Abreast) add(all answers, clients int) {
+func (a *Concurrency) add(all answers, clients int) {
 	most, share := all.abreast(clients)
 	a.Most, a.All = append(a.Most, most), append(a.All, share)
 }
 
 // say explains what a rate refers to: if all completions of a round were sampled at once, to that time, otherwise to the whole
 // round. whole says that the rate always refers to the whole round.
-func (a *Abreast) say(where string, clients int, whole bool) string {
+func (a *Concurrency) say(where string, clients int, whole bool) string {
 	var fewer, most int
 	var shares []float64 // of the rounds in which all were
 	for i, n := range a.Most {

@@ -67,7 +67,7 @@ func TestFewerThanWereAskedFor(t *testing.T) {
 	}
 	r := l.result()
 	require.NoError(t, l.measure(t.Context(), places(answerBetween(0, 10, 50), answerBetween(0, 10, 50), answerBetween(0, 50, 100)), nil, r))
-	require.Equal(t, Abreast{Most: []int{2, 2, 2}, All: []float64{0, 0, 0}}, r.AtOnce)
+	require.Equal(t, Concurrency{Most: []int{2, 2, 2}, All: []float64{0, 0, 0}}, r.AtOnce)
 	require.Equal(t, "at once: in 3 of 3 rounds the 3 completions were never all drawn at once, but 2 at the most: "+
 		"tokens/s are then of fewer,\n  with the time in them that prompts take; "+
 		"type a larger --completion, or a smaller --batch\n", r.Report().Below)

@@ -45,17 +45,17 @@ func drawingWidth(w io.Writer) (columns int, can bool) {
 	return columns, terminal && os.Getenv("TERM") != "dumb"
 }
 
-// Shown returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.
-func Shown(w io.Writer) func(text string) string {
+// Sanitizer returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.
+func Sanitizer(w io.Writer) func(text string) string {
 	if _, terminal := Width(w); terminal {
 		return look.Visible
 	}
 	return func(text string) string { return text }
 }
 
-// Tell prints a line, wrapped at words on a terminal. It may quote untrusted text, so control characters become visible symbols, even
+// PrintLine prints a line, wrapped at words on a terminal. It may quote untrusted text, so control characters become visible symbols, even
 // in a file, which may be shown on a terminal later.
-func Tell(w io.Writer, line string) {
+func PrintLine(w io.Writer, line string) {
 	line = look.Visible(line)
 	if columns, terminal := Width(w); terminal {
 		line = wrap(line, columns)

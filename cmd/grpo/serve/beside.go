@@ -26,8 +26,8 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Beside serves the policy that this process trains, as of the last complete step. A nil Beside does nothing.
-type Beside struct {
+// TrainingServer serves the policy that this process trains, as of the last complete step. A nil Beside does nothing.
+type TrainingServer struct {
 	flags    flags
 	listener net.Listener
 	stderr   io.Writer
@@ -53,11 +53,11 @@ type trainedPolicy struct {
 const drainTimeout = 2 * time.Second
 
 // Listen opens the address of the setting serve, if there is one, before anything is loaded. A dry run closes it again at once.
-func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
+func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *TrainingServer, err error) {
 	if cfg.Serve == "" {
 		return nil, nil
 	}
-	b = &Beside{stderr: stderr, fresh: make(chan trainedPolicy, 1)}
+	b = &TrainingServer{stderr: stderr, fresh: make(chan trainedPolicy, 1)}
 	f := &b.flags
 	f.listen, f.keys, f.level, f.door.DrainTimeout = cfg.Serve, cfg.ServeKeys, slog.LevelError, drainTimeout
 	f.speech = serving.PromptOptions{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
@@ -89,7 +89,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 }
 
 // Open opens a trainer like grpo.Open, such that its policy can be served.
-func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.Backend, w grpo.Watcher, options ...grpo.Option) (
+func (b *TrainingServer) Open(ctx context.Context, cfg *configs.Config, backend kernels.Backend, w grpo.Watcher, options ...grpo.Option) (
 	t *grpo.Trainer, err error) {
 	if b == nil {
 		return grpo.Open(ctx, cfg, backend, w, options...)
@@ -102,7 +102,7 @@ func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.
 // servedWatcher is the watcher of a run that is served.
 type servedWatcher struct {
 	grpo.Watcher
-	beside *Beside
+	beside *TrainingServer
 }
 
 func (w servedWatcher) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) {
@@ -113,7 +113,7 @@ func (w servedWatcher) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) 
 }
 
 // offer passes the policy to publish, replacing one that publish has not taken yet.
-func (b *Beside) offer(step int) error {
+func (b *TrainingServer) offer(step int) error {
 	b.turn.Lock()
 	a, err := b.trainer.Policy().Adapter()
 	b.turn.Unlock()
@@ -129,7 +129,7 @@ func (b *Beside) offer(step int) error {
 }
 
 // With serves the trainer that Open has opened, while train runs.
-func (b *Beside) With(ctx context.Context, train func() error) error {
+func (b *TrainingServer) During(ctx context.Context, train func() error) error {
 	if b == nil {
 		return train()
 	}
@@ -160,14 +160,14 @@ func (b *Beside) With(ctx context.Context, train func() error) error {
 }
 
 // Close closes the address.
-func (b *Beside) Close() {
+func (b *TrainingServer) Close() {
 	if b != nil {
 		b.listener.Close()
 	}
 }
 
 // open makes a host over the weights in training, with the current policy.
-func (b *Beside) open() (*serving.Host, error) {
+func (b *TrainingServer) open() (*serving.Host, error) {
 	t := b.trainer
 	cfg := t.Settings()
 	sampling, err := footprint.SamplerBesideTraining(t.Policy())
@@ -200,7 +200,7 @@ func (b *Beside) open() (*serving.Host, error) {
 }
 
 // serve serves a policy under the run's name.
-func (b *Beside) serve(host *serving.Host, now trainedPolicy) (freed <-chan struct{}, err error) {
+func (b *TrainingServer) serve(host *serving.Host, now trainedPolicy) (freed <-chan struct{}, err error) {
 	if freed, err = host.Publish(b.name, b.base.Name, now.adapter); err == nil {
 		b.step.Store(int64(now.step))
 	}
@@ -208,7 +208,7 @@ func (b *Beside) serve(host *serving.Host, now trainedPolicy) (freed <-chan stru
 }
 
 // publish serves the policy of each step, or the latest of several, until ctx ends.
-func (b *Beside) publish(ctx context.Context, host *serving.Host, log *slog.Logger) {
+func (b *TrainingServer) publish(ctx context.Context, host *serving.Host, log *slog.Logger) {
 	freed := make(chan struct{})
 	for read := 0; ; {
 		fresh := b.fresh

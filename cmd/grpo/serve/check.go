@@ -28,7 +28,7 @@ func (f *flags) given(typed *pflag.FlagSet) error {
 		return badinput.Errorf("--admin is for a new key; type --new-key NAME --admin, or write admin behind its name " +
 			"in the file of --keys")
 	}
-	return usage.OfTemplate(typed, f.speech.Renderer)
+	return usage.CheckTemplateFlags(typed, f.speech.Renderer)
 }
 
 // check checks what can be checked before anything is loaded.

@@ -74,7 +74,7 @@ func TestAHangupBesideATraining(t *testing.T) {
 	defer beside.Close()
 	tr, err := beside.Open(t.Context(), cfg, b, silentWatcher{}, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.NoError(t, beside.With(t.Context(), func() error {
+	require.NoError(t, beside.During(t.Context(), func() error {
 		bob, line, err := gate.NewKey("bob")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(file, []byte(line), 0o600))

@@ -87,7 +87,7 @@ docs/serve.md describes requests, metrics and limits.`,
   grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/checkpoints/step_000060/adapter
   grpo serve --new-key ada >> keys
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.given(cmd.Flags()); err != nil {
 				return err

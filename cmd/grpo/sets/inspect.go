@@ -27,8 +27,8 @@ func newInspectCmd() *cobra.Command {
 		Use:     "inspect SOURCE",
 		Example: `  grpo data inspect problems.jsonl`,
 		Short:   "Count a data set by source and kind, list refused rows, show one prompt",
-		Args:    usage.Takes("SOURCE"),
-		RunE: With(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+		Args:    usage.Args("SOURCE"),
+		RunE: WithSet(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
 				return writeSummaryJSON(cmd.OutOrStdout(), set)
 			}

@@ -73,8 +73,8 @@ type Card struct {
 	Contamination *Contamination `json:"contamination"` // null: not checked
 }
 
-// Evaluated is the input of a card.
-type Evaluated struct {
+// CardInput is the input of a card.
+type CardInput struct {
 	Evaluator  *grpo.Evaluator
 	Evaluation *grpo.Evaluation
 	Report     *outcome.Report
@@ -83,7 +83,7 @@ type Evaluated struct {
 }
 
 // Card makes the card.
-func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
+func (p *Plan) Card(ctx context.Context, e CardInput) (*Card, error) {
 	cfg := e.Evaluator.Settings()
 	c := &Card{Suite: p.Suite.Name, Title: p.Suite.Title, Source: p.Source, SHA256: p.Origin.SHA256, Commit: p.Origin.Commit,
 		From: p.flags.from, To: p.flags.to, Difficulty: p.Options.Difficulty, Problems: e.Report.Problems, Refused: len(p.Refused),

@@ -99,7 +99,7 @@ type result struct {
 }
 
 func (a *evalFlags) run(cmd *cobra.Command, dir string, p Program) error {
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	steps, err := grpo.SavedSteps(dir)
 	if err != nil {
 		return err

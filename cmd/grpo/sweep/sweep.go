@@ -87,7 +87,7 @@ shows what they need.`,
 }
 
 func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	switch given := cmd.Flags().Changed; {
 	case given("rungs") && !f.halving:
 		return badinput.Errorf("--rungs needs --halving; type --halving, too")

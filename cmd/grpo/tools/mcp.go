@@ -79,7 +79,7 @@ func callTool(cmd *cobra.Command, servers *mcp.Servers, words []string, most int
 	}
 	said, err := kit.Call(cmd.Context(), words[0], given)
 	if err == nil {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Shown(cmd.OutOrStdout())(tools.Fit(said, most)))
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Sanitizer(cmd.OutOrStdout())(tools.Fit(said, most)))
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// Beside shows the run of this process to browsers. A nil Beside does nothing.
-type Beside struct {
+// TrainingServer shows the run of this process to browsers. A nil Beside does nothing.
+type TrainingServer struct {
 	listener net.Listener
 	keys     *gate.Keys
 	local    bool
@@ -25,11 +25,11 @@ type Beside struct {
 }
 
 // Listen opens the address of the setting watch, if there is one, before anything is loaded. A dry run closes it again at once.
-func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
+func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *TrainingServer, err error) {
 	if cfg.Watch == "" {
 		return nil, nil
 	}
-	b = &Beside{stderr: stderr}
+	b = &TrainingServer{stderr: stderr}
 	if b.local, err = loopback.Is(cfg.Watch); err != nil {
 		return nil, badinput.Errorf("watch: %w", err)
 	}
@@ -52,7 +52,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 }
 
 // With shows the run of t while train runs. It reads files like grpo watch, so the run does not depend on it.
-func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) error {
+func (b *TrainingServer) During(ctx context.Context, t *grpo.Trainer, train func() error) error {
 	if b == nil || t.RunDir() == "" {
 		return train()
 	}
@@ -86,7 +86,7 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 }
 
 // Close closes the address.
-func (b *Beside) Close() {
+func (b *TrainingServer) Close() {
 	if b != nil {
 		b.listener.Close()
 	}

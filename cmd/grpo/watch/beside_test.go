@@ -50,7 +50,7 @@ func settingsOf(t *testing.T, words ...string) *configs.Config {
 }
 
 // train runs to the last step of the settings, and shows the run if they say so.
-func train(t *testing.T, after func(b *Beside, step int), words ...string) {
+func train(t *testing.T, after func(b *TrainingServer, step int), words ...string) {
 	t.Helper()
 	cfg := settingsOf(t, words...)
 	b, err := cpu.New(cpu.Options{Threads: 1})
@@ -64,7 +64,7 @@ func train(t *testing.T, after func(b *Beside, step int), words ...string) {
 	}
 	tr, err := grpo.Open(t.Context(), cfg, b, look, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.NoError(t, beside.With(t.Context(), tr, func() error { return tr.Run(t.Context()) }))
+	require.NoError(t, beside.During(t.Context(), tr, func() error { return tr.Run(t.Context()) }))
 	require.NoError(t, tr.Close())
 	require.NoError(t, b.Close())
 }
@@ -85,7 +85,7 @@ func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 	dir := t.TempDir()
 	train(t, nil, "run_dir="+filepath.Join(dir, "alone"), "max_steps=2")
 	address := ""
-	train(t, func(b *Beside, step int) {
+	train(t, func(b *TrainingServer, step int) {
 		address = "http://" + b.listener.Addr().String()
 		if step == 2 { // the pages have found the run by then, or find it now
 			require.Contains(t, fetched(t, address+"/samples/shown?view=groups&step=2"), "2 groups")
