@@ -43,8 +43,8 @@ func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature floa
 		return nil, badinput.Errorf("a model with train=full does not keep its original weights, so it has no reference policy; open it " +
 			"with train=lora")
 	}
-	p.inputs.run.Bare = true
-	defer func() { p.inputs.run.Bare = false }()
+	p.inputs.run.WithoutAdapter = true
+	defer func() { p.inputs.run.WithoutAdapter = false }()
 	return p.ScoreLearned(ctx, datums, temperature)
 }
 
