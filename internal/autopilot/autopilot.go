@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// File has a line for each Deed of a run. It is not cut by a rollback.
+// File has a line for each Decision of a run. It is not cut by a rollback.
 const File = "autopilot.jsonl"
 
 // The settings that it may change: those that can change between two steps and need no additional memory.

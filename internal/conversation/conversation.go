@@ -98,7 +98,7 @@ type Request struct {
 
 // Result is a finished conversation.
 type Result struct {
-	sampler.Rollout // Request is the index of its Ask
+	sampler.Rollout // Request is the index among the requests
 	Record          *Record
 }
 

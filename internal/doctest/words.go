@@ -24,7 +24,7 @@ func SplitCommands(text string) (commands [][]string, err error) {
 	return r.commands, nil
 }
 
-// reader is the state of Words.
+// reader is the state of SplitCommands.
 type reader struct {
 	text     string
 	at       int

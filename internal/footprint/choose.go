@@ -12,7 +12,7 @@ import (
 // prompt is not known yet, it chooses nothing.
 func Estimate(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
 
-// within is Of for the given memory.
+// within is Estimate for the given memory.
 func (r Run) within(rooms rooms) (*Plan, error) {
 	r.sketch = &sketch{}
 	longest, err := r.longest()

@@ -48,7 +48,7 @@ type Run struct {
 	Trains       bool   // the policy is trained
 	LocalSandbox bool   // sandboxes run on this machine
 	Loaded       bool   // the model's weights are loaded already
-	ScoringOnly  bool   // no sampling: Prompt is the longest sequence
+	ScoringOnly  bool   // no sampling: MaxPrompt is the longest sequence
 
 	sketch *sketch // shared between plans; nil: each plan makes its own
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// End returns the lines between the first and the last newline of the tail, and no partial ones.
+// Tail returns the lines between the first and the last newline of the tail, and no partial ones.
 func TestEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	for _, text := range []string{"", "\n", "one\n", "one\ntwo\n", "one\ntwo\nthr", "no end", "\n\none\n\n"} {

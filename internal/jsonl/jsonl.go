@@ -88,7 +88,7 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 }
 
 // EachComplete calls fn with every line of a file that may still be written: a last line without a newline is left out. The file
-// may be Packed. An error of fn becomes an input error that names the file and the line.
+// may be compressed (PackedSuffix). An error of fn becomes an input error that names the file and the line.
 func EachComplete(path string, fn func(line []byte) error) error {
 	f, err := open(path)
 	if err != nil {

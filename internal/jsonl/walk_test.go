@@ -42,7 +42,7 @@ func TestFrameEnd(t *testing.T) {
 	}
 }
 
-// Skim finds the members that encoding/json finds.
+// EachMember finds the members that encoding/json finds.
 func FuzzSkim(f *testing.F) {
 	for _, seed := range []string{`{"a":1,"b":[1,2,-3.5e9],"c":{"d":["x]","\\\"}"]},"e":"\"","f":null}`, `{}`, ` { "a" : "b" } `, `{"a":[]}`,
 		`{"a":[1,2}`, `{"a":"\\"}`, `{"a":1,}`, `[1]`, `{"a":[ [1],{"b":2}]}`} {

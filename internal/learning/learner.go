@@ -44,7 +44,7 @@ func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Ov
 	return l, l.Adam.Spare(p.Spared())
 }
 
-// SetRate sets the peak learning rate from now on; Peak returns it.
+// SetRate sets the peak learning rate from now on; PeakRate returns it.
 func (l *Learner) SetRate(rate float64) { l.rate = rate }
 func (l *Learner) PeakRate() float64    { return l.rate }
 

@@ -49,7 +49,7 @@ func Divergence(err error) error {
 	return nil
 }
 
-// OutputDiverged reports whether the last output of a process says that it ended with an error that Lost recognises.
+// OutputDiverged reports whether the last output of a process says that it ended with an error that Divergence recognises.
 func OutputDiverged(said string) bool {
 	return strings.Contains(said, ErrDiverged.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
 }

@@ -19,7 +19,7 @@ import (
 //go:embed page.css
 var Style string
 
-// Reader is the script that keeps what the reader was looking at when a page is drawn again. Follow, behind it, redraws a page when its
+// ReaderScript is the script that keeps what the reader was looking at when a page is drawn again. FollowScript, behind it, redraws a page when its
 // server says so.
 var (
 	//go:embed reader.js

@@ -21,7 +21,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// Home expands a leading ~ like a shell; for other paths it returns nothing.
+// ExpandTilde expands a leading ~ like a shell; for other paths it returns nothing.
 func TestHome(t *testing.T) {
 	t.Setenv("HOME", "/home/a b")
 	require.Equal(t, "'/home/a b/runs'", ExpandTilde("~/runs"))

@@ -85,7 +85,7 @@ var (
 	leadingZeros  = regexp.MustCompile(`^(-?)0+(\d)`) // leading zeros, which JSON does not allow
 )
 
-// Act makes an action of a text. A *Refused says what is wrong with the text.
+// Act makes an action of a text. A *RejectedError says what is wrong with the text.
 func (s *Server) Act(text string) (map[string]any, error) {
 	text = strings.TrimSpace(text)
 	block := ""

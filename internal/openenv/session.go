@@ -140,7 +140,7 @@ func (s *Server) noteSingleSession() {
 	s.plain, s.limit = true, 1
 }
 
-// Step takes an action. A *Refused means that the server did not accept it; after any other error the session is unusable.
+// Step takes an action. A *RejectedError means that the server did not accept it; after any other error the session is unusable.
 func (c *Session) Step(ctx context.Context, action map[string]any) (Result, error) {
 	if c.broken != nil {
 		return Result{}, c.broken

@@ -98,7 +98,7 @@ func fileHash(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// WeightHash computes Full in the background.
+// WeightHash computes FullHash in the background.
 type WeightHash struct {
 	cancel context.CancelFunc
 	done   chan struct{}

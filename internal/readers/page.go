@@ -54,7 +54,7 @@ func wanted(cfg *configs.Config, dir string) (all []*liveForm) {
 // Update draws the page of a run that continues, and writes what is new.
 func (p *Page) Update() error { return p.write(p.Page.Update()) }
 
-// UpdateIfDue is GoesOn, but skips the page if it was just drawn.
+// UpdateIfDue is Update, but skips the page if it was just drawn.
 func (p *Page) UpdateIfDue() error { return p.write(p.Page.UpdateIfDue()) }
 
 // Finish writes everything for the last time; because is the error that ended the run, or nil.

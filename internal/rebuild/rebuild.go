@@ -23,7 +23,7 @@ import (
 // DisableVariable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild again.
 const DisableVariable = "GRPO_NO_REBUILD"
 
-// Options are for a program that takes part: without With, Here does nothing.
+// Options are for a program that takes part: without WithOptions, ExecIfNeeded does nothing.
 type Options struct {
 	// Say is called with a line about what takes time.
 	Say func(line string)

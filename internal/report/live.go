@@ -145,7 +145,7 @@ func (l ListedRun) Chart() *chart {
 	return nil
 }
 
-// List draws the list of runs below some folders, as Live draws one.
+// List draws the list of runs below some folders, as LivePage draws one.
 func List(where []string, runs []ListedRun) ([]byte, error) {
 	going := 0
 	for _, l := range runs {

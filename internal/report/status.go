@@ -36,7 +36,7 @@ func (p *Page) Update() error {
 	return p.draw(status{word: "Running"})
 }
 
-// UpdateIfDue is GoesOn, unless the page was just drawn.
+// UpdateIfDue is Update, unless the page was just drawn.
 func (p *Page) UpdateIfDue() error {
 	if since := p.now().Sub(p.drawn); since < max(seldom, liveInterval*p.took) {
 		return nil

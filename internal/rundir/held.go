@@ -33,7 +33,7 @@ func Locked(dir string) (held, known bool) {
 	return held, known
 }
 
-// LockHolder is Held, with the ID of the process; 0 if the kernel does not tell it.
+// LockHolder is Locked, with the ID of the process; 0 if the kernel does not tell it.
 func LockHolder(dir string) (process int, held, known bool) {
 	info, err := os.Stat(dir)
 	if err != nil {

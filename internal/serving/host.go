@@ -139,7 +139,7 @@ func (h *Host) Policies() []Policy {
 	return slices.Clone(h.policies)
 }
 
-// Find returns the policy of that name; the error is a NotFound.
+// Find returns the policy of that name; the error is a NotFoundError.
 func (h *Host) Find(name string) (*Policy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,7 +25,7 @@ func MissingFile(cfg *configs.Config, key string, err error) error {
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
 }
 
-// MissingText is Absent for a text file that is also read for evaluating a run.
+// MissingText is MissingFile for a text file that is also read for evaluating a run.
 func MissingText(cfg *configs.Config, key string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):

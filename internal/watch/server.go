@@ -30,7 +30,7 @@ type Options struct {
 	Samples browser.Lookup
 	// WriteIndex lets the server write the index of a large run's completions into its directory.
 	WriteIndex bool
-	// Later says that missing paths may appear later. Gentle is for a server inside a trainer: drawing takes at most a 300th of the
+	// AllowMissing says that missing paths may appear later. LowPriority is for a server inside a trainer: drawing takes at most a 300th of the
 	// time, and what is not sent as data with each step is delayed accordingly.
 	AllowMissing, LowPriority bool
 	// Authorize reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.

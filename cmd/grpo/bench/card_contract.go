@@ -67,7 +67,7 @@ func (c *Card) badSize() error {
 	return badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
 }
 
-// contract runs HoldContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
+// contract runs CheckContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
 // only serve one process.
 func (c *Card) contract(ctx context.Context) (checkResult, error) {
 	p := checkResult{What: "the contract of the kernels"}

@@ -26,7 +26,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// TrainingServer serves the policy that this process trains, as of the last complete step. A nil Beside does nothing.
+// TrainingServer serves the policy that this process trains, as of the last complete step. A nil TrainingServer does nothing.
 type TrainingServer struct {
 	flags    flags
 	listener net.Listener
@@ -128,7 +128,7 @@ func (b *TrainingServer) offer(step int) error {
 	return nil
 }
 
-// With serves the trainer that Open has opened, while train runs.
+// During serves the trainer that Open has opened, while train runs.
 func (b *TrainingServer) During(ctx context.Context, train func() error) error {
 	if b == nil {
 		return train()

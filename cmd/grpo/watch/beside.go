@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// TrainingServer shows the run of this process to browsers. A nil Beside does nothing.
+// TrainingServer shows the run of this process to browsers. A nil TrainingServer does nothing.
 type TrainingServer struct {
 	listener net.Listener
 	keys     *gate.Keys
@@ -51,7 +51,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *TrainingServer,
 	return b, nil
 }
 
-// With shows the run of t while train runs. It reads files like grpo watch, so the run does not depend on it.
+// During shows the run of t while train runs. It reads files like grpo watch, so the run does not depend on it.
 func (b *TrainingServer) During(ctx context.Context, t *grpo.Trainer, train func() error) error {
 	if b == nil || t.RunDir() == "" {
 		return train()

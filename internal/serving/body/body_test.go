@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// All returns what io.ReadAll does, whatever the size of reads.
+// ReadAll returns what io.ReadAll does, whatever the size of reads.
 func TestAll(t *testing.T) {
 	for _, n := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, 12 << 10, 100_000} {
 		text := strings.Repeat("abcdefg", n/7+1)[:n]

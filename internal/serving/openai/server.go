@@ -28,7 +28,7 @@ import (
 // Options of a server.
 type Options struct {
 	MaxN int // completions per prompt at most; 0: 128
-	// OnAnswer is called after each complete answer, Drawn with the tokens of each request as soon as its sampling ends.
+	// OnAnswer is called after each complete answer, OnUsage with the tokens of each request as soon as its sampling ends.
 	OnAnswer func(Latency)
 	OnUsage  func(TokenUsage)
 	// Now is the time for answers; nil: the clock's.

@@ -39,7 +39,7 @@ func (s *Server) sweeps() {
 	}
 }
 
-// sweep removes finished sessions that were not used for Keep, unless their adapter is served.
+// sweep removes finished sessions that were not used for Retention, unless their adapter is served.
 func (s *Server) sweep(now time.Time) {
 	s.mu.Lock()
 	var old []*session

@@ -192,7 +192,7 @@ func (n *session) stateNow() remote.State {
 	return state
 }
 
-// do runs a request as a job and answers it. After Poll it answers 202; repeating the request then joins the same job.
+// do runs a request as a job and answers it. After PollTimeout it answers 202; repeating the request then joins the same job.
 func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) error {
 	j, err := n.join(&job{key: key, sum: sum, run: run, over: make(chan struct{})})
 	if err != nil {

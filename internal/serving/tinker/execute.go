@@ -78,7 +78,7 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 var errLayouts = errors.New("no more fit")
 
 // findBench returns the bench of a model that is brought to memory. If there is no room for its layout, an idle layout is evicted. If all
-// are busy the model waits, for at most Idle.
+// are busy the model waits, for at most IdleTimeout.
 func (r *run) findBench(k benchKey) (*bench, error) {
 	for until := time.Now().Add(r.s.IdleTimeout); ; {
 		b, err := r.s.findBench(k)

@@ -91,7 +91,7 @@ func ended(status, said string, err error) result {
 // internalError is what a client is told about an internal error.
 const internalError = "the server failed; its log says why"
 
-// retrieve waits for a result, up to Poll.
+// retrieve waits for a result, up to PollTimeout.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID string `json:"request_id"`

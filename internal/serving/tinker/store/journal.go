@@ -33,7 +33,7 @@ const Done = "done"
 // is cut off: it was never acknowledged.
 type Journal struct {
 	path string
-	f    *disk.File // nil: closed by Rest
+	f    *disk.File // nil: closed by CloseIdle
 	Size int64
 }
 
@@ -161,7 +161,7 @@ func (j *Journal) CloseIdle() error {
 	return err
 }
 
-// wake opens the file again if Rest has closed it.
+// wake opens the file again if CloseIdle has closed it.
 func (j *Journal) wake() error {
 	if j.f != nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// Read parses the JSON of a request into v, and refuses unknown fields by Known.
+// Read parses the JSON of a request into v, and refuses unknown fields by CheckFields.
 func Read(text []byte, v any) error {
 	if err := Parse(text, v); err != nil || len(text) == 0 {
 		return err
