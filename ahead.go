@@ -28,7 +28,7 @@ func (t *Trainer) saveAhead(path string) error {
 			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens,
 				LogProbs: r.LogProbs, Finish: r.Finish})
 			if r.Conversation != nil {
-				g.Held = append(g.Held, rollouts.ScoredConversation{Score: r.Conversation.Score, Record: r.Conversation})
+				g.Conversations = append(g.Conversations, rollouts.ScoredConversation{Score: r.Conversation.Score, Record: r.Conversation})
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -64,7 +64,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 
 // Replays of the steps that remain have the same bits, with the settings that each step had.
 func TestPilotedStepsAreReplayed(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
 	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if the autopilot had tried it
@@ -104,7 +104,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 
 // The checkpoint that the autopilot would go back to is kept, however few are kept.
 func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: withPilot("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
@@ -118,7 +118,7 @@ func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 // A run with an autopilot that is interrupted at the beginning of any phase and resumed ends like an uninterrupted one. This tests some
 // phases; GRPO_KILLS=20 tests each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
-	for _, words := range racing.FirstOnly(withPilot("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), withPilot("max_steps=6")) {
+	for _, words := range race.FirstOnly(withPilot("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), withPilot("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
 		tr, l := whole.open(t)
 		phases := 0

@@ -258,7 +258,7 @@ func TestFailuresThatWereDrawnAheadArePassedOver(t *testing.T) {
 			if i < failed {
 				held.Score = reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA, Note: "connection refused"}
 			}
-			g.Held = append(g.Held, held)
+			g.Conversations = append(g.Conversations, held)
 			g.Rollouts = append(g.Rollouts, sampler.Rollout{Sample: i, Tokens: []int32{2}, LogProbs: []float32{-1}, Finish: sampler.Stop})
 		}
 		require.NoError(t, atomicfile.WriteJSON(path, s))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -164,7 +164,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 
 // If the held-out problems change, an evaluation is not compared with earlier ones, and the best checkpoint for each set is kept.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
 	s := setup{dir: t.TempDir(), words: append(words, "max_steps=3", "eval_problems=1")}
 	tr, _ := s.open(t)

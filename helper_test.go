@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -267,7 +267,7 @@ func stride(t *testing.T, short int) int {
 	case kills == 0:
 		short *= 2
 	}
-	if racing.Enabled { // the code is the same at every moment
+	if race.Enabled { // the code is the same at every moment
 		short *= 5
 	}
 	return max(1, short/max(1, kills))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -41,7 +41,7 @@ type record struct {
 // begin prepares the run directory before the first write. Log lines and checkpoints that are later than the checkpoint
 // that the run resumes from are set aside.
 func (t *Trainer) begin(ctx context.Context) error {
-	given.NotNil("grpo.Trainer", "ctx", ctx)
+	precondition.NotNil("grpo.Trainer", "ctx", ctx)
 	switch {
 	case t.closed:
 		return errClosed

@@ -11,9 +11,9 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -35,7 +35,7 @@ func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.B
 // where a policy differs from the recorded one by a bit. done is called after each step. The caller closes the backend.
 // A run that was trained with WithLoss needs the same loss here.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
-	given.NotNil("grpo.Replay", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}
 	recorded, err := r.read(step)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -80,10 +80,10 @@ func (t *Trainer) claim(named bool) error {
 	log := &logbook{Watcher: t.watcher}
 	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: page}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
-	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.PlainFile, rollouts.CompressedFile, logFile,
-		report.File))
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.PlainFile, rollouts.CompressedFile,
+		logFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn("run_dir " + display.Line(dir.Path) + " has other files, and no run yet: " + display.Line(strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)
 }
@@ -183,7 +183,7 @@ func (t *Trainer) resume() error {
 
 // Origin says in words where the run starts.
 func (t *Trainer) Origin() string {
-	o, from, dir := t.origin, look.Line(t.origin.checkpoint), look.Line(t.cfg.RunDir)
+	o, from, dir := t.origin, display.Line(t.origin.checkpoint), display.Line(t.cfg.RunDir)
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
 		return fmt.Sprintf("%s: the run has done all of its %s; type max_steps=N for more", from, plural.Of(t.cfg.MaxSteps, "step"))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -125,7 +125,7 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 }
 
 func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	run(t, tr)
@@ -158,7 +158,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 
 // A damaged checkpoint is reported by name, the one before is used, and the damaged one is replaced when its step is reached again.
 func TestADamagedCheckpointIsReplaced(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
@@ -189,7 +189,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 
 // If a log is shorter than a checkpoint says, it is reported by name, and an earlier checkpoint that fits is used.
 func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
@@ -278,7 +278,7 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 // A run killed before its first checkpoint is set aside as a whole, settings included, when another one begins in its place. A removed
 // manifest is written again.
 func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -39,7 +39,7 @@ func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 
 // The format of the record does not change the run; a compressed record has the same lines in fewer bytes.
 func TestRecordsOfEachForm(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	at := func(words ...string) (dir string, left map[string]string) {
 		s := setup{dir: filepath.Join(t.TempDir(), "run"), words: append(words, "max_steps=6", "eval_every=-1", "keep_best=0", "keep_last=0")}
 		tr, _ := s.open(t)
@@ -87,7 +87,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 
 // A run may change the format of its record. If it goes back, later lines are cut from every file, and set aside.
 func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
-	racing.SkipCovered(t)
+	race.SkipCovered(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	goOn := func(words ...string) {
 		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0", "keep_last=0")}.open(t)

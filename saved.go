@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -83,7 +83,7 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 
 // Evaluator opens an evaluator of the checkpoint, with the run's settings after change, which may be nil, has modified them.
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
-	given.NotNil("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
 	s.state.Pilot.RestoreFormatWeight(&cfg)
 	if err := provenance.CheckEvaluable(&cfg, s.Trained()); err != nil {
@@ -130,7 +130,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 // OpenRun opens an Evaluator of the last checkpoint of the run in dir, or of dir if that is a checkpoint: OpenSaved, then Evaluator.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
-	given.NotNil("grpo.OpenRun", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.OpenRun", "ctx", ctx, "b", b)
 	s, err := OpenSaved(dir, -1, w)
 	if err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
@@ -50,7 +50,7 @@ type Trainer struct {
 // its settings. Nothing is written before the first step, except that an empty run_dir makes a new directory under runs, named by the
 // time, which Close removes if it is still empty. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
-	given.NotNil("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
+	precondition.NotNil("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg // a run directory is filled in
 	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w), learns: true}, backend: b, custom: collect(options)}
 	if err := t.open(ctx); err != nil {

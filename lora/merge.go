@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -19,13 +19,13 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
-	given.NotNil("lora.Merge", "a", a)
+	precondition.NotNil("lora.Merge", "a", a)
 	return MergeContext(context.Background(), modelDir, a, outDir)
 }
 
 // MergeContext is Merge that stops with the error of ctx, and leaves nothing behind, when ctx is done.
 func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
-	given.NotNil("lora.MergeContext", "ctx", ctx, "a", a)
+	precondition.NotNil("lora.MergeContext", "ctx", ctx, "a", a)
 	return atomicfile.WriteDir(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 

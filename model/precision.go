@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -87,7 +87,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 
 // resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
 func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
-	given.NotNil("model.Open", "b", b)
+	precondition.NotNil("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
 		usual = BF16

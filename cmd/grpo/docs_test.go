@@ -20,14 +20,14 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/doctest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The commands of the pages are run as typed, in the order of a page, each page in a folder with what its reader has by then. This test
 // covers some quick pages; `make docs-run` covers all, in a fresh clone of what is committed, except commands that a page excludes with a
 // reason.
 func TestThePagesAsTyped(t *testing.T) {
-	if racing.Enabled {
+	if race.Enabled {
 		t.Skip("processes, which the detector does not see into")
 	}
 	needsSandbox(t)

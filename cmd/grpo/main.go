@@ -41,7 +41,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/internal/version"
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = usage.Explain(verb, err)
 	}
 	err = interruptedError(ctx, verb, err)
-	fmt.Fprintf(stderr, "grpo: %s\n", look.Visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
+	fmt.Fprintf(stderr, "grpo: %s\n", display.Visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
 	switch {
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
 		return exitInterrupted

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/doctest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The commands on the pages are valid: their verbs, flags and settings exist and accept the values, make has the targets, and a pattern
 // of tests matches some.
 func TestTheCommandsOfThePages(t *testing.T) {
-	racing.SkipSerial(t)
+	race.SkipSerial(t)
 	counts := map[string]int{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -59,10 +59,10 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
 		case isDir(a):
-			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, look.ShellQuote(a)))
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, display.ShellQuote(a)))
 		case isFile(a):
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
-				look.ShellQuote(a)))
+				display.ShellQuote(a)))
 		default:
 			// Later words would be arguments of that verb: stop here.
 			return errors.Join(append(mistakes, usage.UnknownVerb(cmd, a))...)
@@ -136,7 +136,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 			screen.PrintLine(out, "run: "+t.Origin())
 		}
 		text, err := t.FirstPrompt()
-		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", look.Visible(text))
+		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", display.Visible(text))
 		return err
 	}
 	limit := t.Settings().MaxSteps
@@ -188,7 +188,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		}
 		for _, flip := range outcome.Flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
-				look.Visible(flip.Problem.ID), indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
+				display.Visible(flip.Problem.ID), indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
 		}
 	}
 	if did := trainer.Autopilot(); did != "" {
@@ -198,5 +198,5 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 }
 
 func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(look.Visible(text)), "\n", "\n    ")
+	return "    " + strings.ReplaceAll(strings.TrimSpace(display.Visible(text)), "\n", "\n    ")
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // signedPrefix is prepended to what is signed, so that a signature of something else cannot be reused.
@@ -101,7 +101,7 @@ func SecretKey(path string) (ed25519.PrivateKey, error) {
 	}
 	if block.Type == "PUBLIC KEY" {
 		return nil, badinput.Errorf("%s is a public key, and signing takes the secret one; type --key %s",
-			path, look.ShellQuote(strings.TrimSuffix(path, PublicSuffix)))
+			path, display.ShellQuote(strings.TrimSuffix(path, PublicSuffix)))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if secret, ok := key.(ed25519.PrivateKey); err == nil && ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // promptingKeys are the settings that affect how held-out problems are prompted and judged.
@@ -67,7 +67,7 @@ func (r *Run) notes() (notes []string) {
 			of = " of " + strconv.Itoa(last)
 		}
 		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s resumes it", r.Name, r.Done(), of,
-			r.Settings.Verb(), look.ShellQuote(r.Dir)))
+			r.Settings.Verb(), display.ShellQuote(r.Dir)))
 	}
 	if n := r.Resumes; n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)

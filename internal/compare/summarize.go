@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -323,7 +323,7 @@ func (s *Summary) Text() string {
 		}
 		t.print(&b)
 	}
-	return look.Visible(b.String())
+	return display.Visible(b.String())
 }
 
 // show formats a value of the figure: shares with three digits.
@@ -332,7 +332,7 @@ func (f Figure) show(v float64) string {
 	case "pass@1_greedy", "pass@1_sampled", "pass@k", "held_out_accuracy":
 		return rate(v)
 	case "best_of_k", "reward":
-		return look.Reward(v)
+		return display.Reward(v)
 	}
 	return rounded(v)
 }

@@ -33,7 +33,7 @@ type Sampler struct {
 
 	language *sources.Language
 	env      episode.Environment
-	talk     episode.Player
+	player   episode.Player
 	failures int // conversations per draw that the machine may fail
 	servers  *mcp.Servers
 	where    string // of the environment, for messages
@@ -51,13 +51,14 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 		return nil, nil
 	}
 	r := &Sampler{language: l, env: own, failures: cfg.InfraThreshold, close: func() error { return nil }}
-	r.talk = episode.Player{Renderer: l.Renderer, Tokenizer: l.Tokenizer, Stops: l.Stops,
+	r.player = episode.Player{Renderer: l.Renderer, Tokenizer: l.Tokenizer, Stops: l.Stops,
 		Limits: episode.Limits{Turns: cfg.MaxTurns, TurnTokens: cfg.MaxTokens, Tokens: cfg.SequenceTokens(),
 			Time: time.Duration(cfg.ConversationSeconds * float64(time.Second))}}
 	var err error
 	switch {
 	case cfg.Env == CallerEnvironment && own == nil:
-		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none", CallerEnvironment)
+		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none",
+			CallerEnvironment)
 	case cfg.Env == "heal":
 		if r.env, err = openHeal(cfg, j); err == nil {
 			err = r.noteUntested(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
@@ -77,7 +78,7 @@ func (r *Sampler) String() string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf(", in conversations of up to %s and %s", plural.Of(r.talk.Turns, "turn"), plural.Of(r.talk.Tokens, "token"))
+	text := fmt.Sprintf(", in conversations of up to %s and %s", plural.Of(r.player.Turns, "turn"), plural.Of(r.player.Tokens, "token"))
 	if r.servers != nil {
 		text += ", with the tools of " + r.servers.String()
 	}
@@ -116,7 +117,7 @@ func (r *Sampler) Sample(ctx context.Context, e *sampler.Engine, asks []Request,
 	playing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	failed := 0
-	_, err := r.talk.Play(playing, e, r.env, starts, params, func(p episode.Played) {
+	_, err := r.player.Play(playing, e, r.env, starts, params, func(p episode.Played) {
 		d := Result{Rollout: p.Rollout, Record: r.record(p)}
 		switch {
 		case p.Err == nil:

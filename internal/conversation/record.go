@@ -26,7 +26,7 @@ type Record struct {
 
 func (r *Sampler) record(p episode.Played) *Record {
 	return &Record{Turns: p.Turns, Messages: p.Messages, Ending: p.Ending, Judged: p.Judged, Calls: p.Calls, Wrong: p.Wrong,
-		Most: r.talk.Turns, Seconds: p.Took.Seconds()}
+		Most: r.player.Turns, Seconds: p.Took.Seconds()}
 }
 
 // Spans returns the ranges of the model's turns in a sequence of prompt and after tokens. Without a record, all after the prompt is one.

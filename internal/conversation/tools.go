@@ -64,7 +64,8 @@ func (r *Sampler) openTools(ctx context.Context, cfg *configs.Config, l *sources
 	o := options(cfg, j)
 	o.Tools = cfg.Tools
 	if o.Judge == nil && len(o.Tools) > 0 {
-		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none", CallerEnvironment)
+		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none",
+			CallerEnvironment)
 	}
 	if cfg.MCP != "" {
 		if err := r.startServers(ctx, cfg); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Place is where a user wants a result.
@@ -39,12 +39,12 @@ func (p Place) Check() error {
 	if p.Path == "-" {
 		return badinput.Errorf("%s -: expected the name of a file or a folder; type %[1]s ./- for one that is called so", p.Flag)
 	}
-	if unread := look.TildeHint(p.Flag+" ", p.Path); unread != "" {
+	if unread := display.TildeHint(p.Flag+" ", p.Path); unread != "" {
 		return badinput.Errorf("%s %s: %s", p.Flag, p.Path, unread)
 	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
-			p.Flag, p.Path, relativeIfShorter(run), p.Flag, look.ShellQuote(freePath(run, p.Path)))
+			p.Flag, p.Path, relativeIfShorter(run), p.Flag, display.ShellQuote(freePath(run, p.Path)))
 	}
 	info, err := os.Stat(p.Path)
 	to, lerr := os.Readlink(p.Path)
@@ -62,7 +62,7 @@ func (p Place) Check() error {
 		return badinput.Errorf("%s %s: found a file, expected a directory, or none yet; choose another name", p.Flag, p.Path)
 	case !p.IsDir && info.IsDir():
 		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag,
-			look.ShellQuote(filepath.Join(p.Path, p.Name)))
+			display.ShellQuote(filepath.Join(p.Path, p.Name)))
 	case !p.IsDir && !info.Mode().IsRegular():
 		return badinput.Errorf("%s %s: this is not a regular file, and would be replaced by one; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
 	}
@@ -129,7 +129,7 @@ func (p Place) checkFolder() error {
 	if errors.Is(err, syscall.ENAMETOOLONG) {
 		short := filepath.Join(dir, shortName(filepath.Base(p.Path)))
 		return badinput.Errorf("%s %s: the name is too long, which gets up to %d bytes more until it is whole; "+
-			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.NameOverhead, look.ShellQuote(short))
+			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.NameOverhead, display.ShellQuote(short))
 	}
 	if err != nil {
 		return badinput.Errorf("%s %s: nothing can be written in %s (%w); choose another place", p.Flag, p.Path, dir, withoutPath(err))

@@ -26,7 +26,7 @@ func TestWhatIsToBeTypedIsOneWord(t *testing.T) {
 // accepted.
 func TestNamesThatAreTooLong(t *testing.T) {
 	dir := t.TempDir()
-	const most = 255 // on the file systems of tests
+	const most, temporary = 255, 255 - atomicfile.NameOverhead // on the file systems of tests
 	name := func(n int) string { return filepath.Join(dir, strings.Repeat("n", n)) }
 	file, anew, folder := Place{Flag: "--out"}, Place{Flag: "--out", IsDir: true, ReplaceEmpty: true}, Place{Flag: "--out", IsDir: true}
 	for _, c := range []struct {
@@ -34,8 +34,8 @@ func TestNamesThatAreTooLong(t *testing.T) {
 		path  string
 		fits  bool
 	}{
-		{file, name(most - atomicfile.NameOverhead), true}, {file, name(most - atomicfile.NameOverhead + 1), false}, {file, name(most + 9), false},
-		{anew, name(most - atomicfile.NameOverhead), true}, {anew, name(most - atomicfile.NameOverhead + 1), false}, {anew, name(most + 9), false},
+		{file, name(temporary), true}, {file, name(temporary + 1), false}, {file, name(most + 9), false},
+		{anew, name(temporary), true}, {anew, name(temporary + 1), false}, {anew, name(most + 9), false},
 		{folder, name(most), true}, {folder, name(most + 1), false}, {folder, filepath.Join(name(most+1), "a"), false},
 		{anew, filepath.Join(name(most), "a"), true},
 	} {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SkipReason returns why a command cannot be run here: by its mark, or because of what it evidently needs; "" if it can. tiny reports whether
-// a preset's model is the embedded one.
+// SkipReason returns why a command cannot be run here: by its mark, or because of what it evidently needs; "" if it can. tiny reports
+// whether a preset's model is the embedded one.
 func SkipReason(c Command, tiny func(preset string) bool) string {
 	if c.SkipReason != "" {
 		return c.SkipReason

@@ -95,8 +95,8 @@ func Spans(prompt, after int, turns []sampler.Turn) [][2]int {
 	return spans
 }
 
-// player plays the episodes of one start.
-type player struct {
+// group plays the episodes of one start.
+type group struct {
 	*Player
 	ctx       context.Context
 	env       Environment
@@ -116,7 +116,7 @@ func (t *Player) Play(ctx context.Context, e *sampler.Engine, env Environment, s
 	played []Played, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	var players []*player
+	var players []*group
 	var requests []sampler.Request
 	defer func() {
 		cancel()
@@ -158,7 +158,7 @@ func (l Limits) check() error {
 }
 
 // open renders the prompt of a start.
-func (t *Player) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*player, error) {
+func (t *Player) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*group, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -166,13 +166,13 @@ func (t *Player) open(ctx context.Context, maxLength int, env Environment, start
 	if err != nil {
 		return nil, err
 	}
-	p := &player{Player: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
+	p := &group{Player: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
 	if p.maxTokens = min(maxLength-len(prompt), cmp.Or(t.Tokens, maxLength)); p.maxTokens < 1 {
 		return nil, badinput.Errorf("a prompt of %d tokens leaves no room for a turn in the %d that a sequence may have", len(prompt), maxLength)
 	}
 	p.notation.Calls = p.notation.Calls && len(start.Tools) > 0
 	for range start.Samples {
-		p.tries = append(p.tries, &attempt{player: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
+		p.tries = append(p.tries, &attempt{group: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
 	}
 	params.MaxTokens, params.StopTokens = min(t.TurnTokens, p.maxTokens), t.Stops
 	p.request = sampler.Request{Prompt: prompt, N: start.Samples, Key: start.Key, Params: params, Next: p.next}
@@ -180,12 +180,12 @@ func (t *Player) open(ctx context.Context, maxLength int, env Environment, start
 }
 
 // next lets the environment answer a turn in another goroutine, while sampling goes on.
-func (p *player) next(sofar sampler.Rollout, reply func(sampler.More)) {
+func (p *group) next(sofar sampler.Rollout, reply func(sampler.More)) {
 	p.work.Go(func() { reply(p.tries[sofar.Sample].answer(sofar)) })
 }
 
 // played makes the result of an episode from its finished rollout.
-func (p *player) played(r sampler.Rollout) Played {
+func (p *group) played(r sampler.Rollout) Played {
 	t := p.tries[r.Sample]
 	played := Played{Rollout: r, Prompt: p.prompt, Messages: t.said, Reward: t.reward, Ending: t.ending, Infos: t.infos,
 		Score: t.score, Judged: t.judged, Calls: t.calls, Wrong: t.wrong, Took: t.took}
@@ -199,7 +199,7 @@ func (p *player) played(r sampler.Rollout) Played {
 }
 
 // close closes episodes that were not played to their end.
-func (p *player) close() (err error) {
+func (p *group) close() (err error) {
 	for _, t := range p.tries {
 		err = errors.Join(err, t.close())
 	}

@@ -18,7 +18,7 @@ import (
 
 // attempt is one episode. Only one goroutine uses it at a time: the environment's, or the one that samples.
 type attempt struct {
-	*player
+	*group
 	episode  Episode        // nil: not opened yet, or closed
 	said     []chat.Message // the messages after the prompt, turns of the model as raw text
 	called   []chat.Message // the same, with parsed calls in place of their raw text

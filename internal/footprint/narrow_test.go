@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
 // With rows stored in bf16, a training batch needs little more than half the memory per token.
 func TestWhatWaitsInBF16IsPlanned(t *testing.T) {
-	racing.SkipSerial(t)
+	race.SkipSerial(t)
 	dir, c := sparseModel(t, "qwen3-4b")
 	const rows = 16384
 	activations := func(precision string) int {

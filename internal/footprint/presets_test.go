@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
@@ -160,7 +160,7 @@ const columns = "| preset | model | weights as | weights | adapter | activations
 // The memory of each preset on a processor is what docs/presets.md says, for the published shapes of the models, and fits into the memory
 // that it is meant for.
 func TestPresetsTakeWhatTheTableSays(t *testing.T) {
-	racing.SkipSerial(t)
+	race.SkipSerial(t)
 	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // its sizes are the same on all machines
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()

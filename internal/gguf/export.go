@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/model"
@@ -51,7 +51,8 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
 	if nf4.AnyQuantised(set) {
-		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.ShellQuote(dir))
+		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir,
+			display.ShellQuote(dir))
 	}
 	tensors, err := fam.tensors(ctx, cfg, set, t)
 	if err != nil {

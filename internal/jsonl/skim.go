@@ -2,8 +2,8 @@ package jsonl
 
 import "bytes"
 
-// EachMember calls fn with the name and the value of every member of an object, in order, and reports whether the object is complete. Values
-// are skipped at the speed of memory without being checked. A name is raw, without its quotes.
+// EachMember calls fn with the name and the value of every member of an object, in order, and reports whether the object is complete.
+// Values are skipped at the speed of memory without being checked. A name is raw, without its quotes.
 func EachMember(text []byte, fn func(name, value []byte)) bool {
 	s := skimmer{text: text}
 	ok := s.object(fn)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -66,7 +66,7 @@ func whatToLower(cfg *configs.Config, rate float64) string {
 		return how + ", and go on from the last checkpoint"
 	}
 	return fmt.Sprintf("%s: type %s run_dir=%s %s=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
-		look.ShellQuote(cfg.RunDir), key, next)
+		display.ShellQuote(cfg.RunDir), key, next)
 }
 
 // IsFinite reports whether a policy still computes finite log-probabilities, on one of the datums that it was last trained on.

@@ -26,7 +26,8 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 		{1e-3, 1e30, "r", "lower weight_decay, which is 1e+30 now: type grpo run_dir=r weight_decay=0.01" + atLast},
 	} {
 		l := Learner{rate: c.rate}
-		require.EqualError(t, l.NonFiniteError(&configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}), ErrDiverged.Error()+"; "+c.says)
+		cfg := &configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}
+		require.EqualError(t, l.NonFiniteError(cfg), ErrDiverged.Error()+"; "+c.says)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/seed-7879b91d/grpo/internal/apart"
+	"github.com/seed-7879b91d/grpo/internal/procgroup"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
@@ -143,11 +143,11 @@ func (l *link) drop(s *session) {
 // end ends a session, orderly or at once.
 func (s *session) end(inOrder bool) {
 	if !inOrder && s.cmd != nil {
-		apart.Kill(s.cmd)
+		procgroup.Kill(s.cmd)
 	}
 	_ = s.Close() // its exit status does not matter
 	if s.cmd != nil {
-		apart.Kill(s.cmd) // processes that it left running
+		procgroup.Kill(s.cmd) // processes that it left running
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -91,7 +91,7 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 	}
 	return badinput.Errorf("run %s added its sums in another order than this backend (%s, before %s): resume it on the device that it "+
 		"began on, type init_from=%s run_dir=DIR for a new run, or allow_change=device to resume it here anyway%s",
-		cfg.RunDir, now, before, look.ShellQuote(cfg.RunDir), Rounding(now, before))
+		cfg.RunDir, now, before, display.ShellQuote(cfg.RunDir), Rounding(now, before))
 }
 
 // Rounding explains two orders that differ only in that one rounds products, as processors without fused multiply-adds do; "" for
@@ -137,7 +137,9 @@ type Ledger struct {
 
 // Open records the start of a run in its manifest, and begins to hash all the weights of the model in a directory. m has
 // the facts that this package does not know. It calls tell for each change since the last start.
-func Open(d *rundir.Dir, cfg *configs.Config, past ResumeOrigin, m Manifest, start Start, model string, tell func(string)) (*Ledger, error) {
+func Open(d *rundir.Dir, cfg *configs.Config, past ResumeOrigin, m Manifest, start Start, model string, tell func(string)) (
+	*Ledger, error,
+) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	m.Created, m.Version, m.Git, m.Go = now, version.Program(), version.Checkout(), runtime.Version()
 	m.Platform, m.Cores, start.Time = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), now

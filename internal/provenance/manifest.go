@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -75,7 +75,7 @@ func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.IsDamaged(err) {
 		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
-			ConfigFile, look.ShellQuote(dir))
+			ConfigFile, display.ShellQuote(dir))
 	} else if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (r *Run) checkFirst() error {
 	if changed := Changes(was, now); len(changed) > 0 {
 		path := filepath.Join(r.Dir, ConfigFile)
 		return badinput.Errorf("%s was edited since the run began: %s; remove it (it is rewritten from %s), and type the changes "+
-			"beside run_dir=%s", path, list(changed), ManifestFile, look.ShellQuote(r.Dir))
+			"beside run_dir=%s", path, list(changed), ManifestFile, display.ShellQuote(r.Dir))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -94,7 +94,7 @@ func (p *ResumeOrigin) CheckOwn(cfg *configs.Config, made int, now []string, tel
 	}
 	return badinput.Errorf("run %s cannot be resumed with a change of %s; resume it in the program that trained it, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
-		run.Dir, strings.Join(said, ", "), look.ShellQuote(run.Dir), strings.Join(keys, ","))
+		run.Dir, strings.Join(said, ", "), display.ShellQuote(run.Dir), strings.Join(keys, ","))
 }
 
 // SameJudge reports whether the first evaluation of the run was judged the same way as now.

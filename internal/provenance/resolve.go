@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -143,11 +143,11 @@ func ChooseRunDir(cfg *configs.Config) error {
 		whole, err := filepath.Abs(filepath.Join(atomicfile.ResolveLink(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside a run; type init_from=%s to start a new run from it",
-				named, look.ShellQuote(named))
+				named, display.ShellQuote(named))
 		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
 			return badinput.Errorf("resume=%s continues in %s, but run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to continue in another directory", named, run, cfg.RunDir, look.ShellQuote(named))
+				"or type init_from=%s to continue in another directory", named, run, cfg.RunDir, display.ShellQuote(named))
 		}
 		cfg.RunDir = run
 	}
@@ -173,7 +173,7 @@ func CheckSettings(run string, before, now *configs.Config) error {
 	}
 	return badinput.Errorf("run %s cannot be resumed with a change of %s; leave it out, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to change this one",
-		run, strings.Join(said, ", "), look.ShellQuote(run), strings.Join(keys, ","))
+		run, strings.Join(said, ", "), display.ShellQuote(run), strings.Join(keys, ","))
 }
 
 // CheckParts refuses to resume a run with changed files, and returns the changes that the settings allow.
@@ -192,5 +192,5 @@ func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []s
 	}
 	return nil, badinput.Errorf("run %s cannot be resumed with a change of %s; restore it, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
-		run, strings.Join(said, ", "), look.ShellQuote(run), strings.Join(keys, ","))
+		run, strings.Join(said, ", "), display.ShellQuote(run), strings.Join(keys, ","))
 }

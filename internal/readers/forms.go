@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 	"github.com/seed-7879b91d/grpo/internal/rows/mlflow"
 	"github.com/seed-7879b91d/grpo/internal/rows/tfevents"
@@ -36,13 +36,13 @@ type Format struct {
 // Formats are the formats.
 var Formats = []Format{
 	{Name: "tensorboard", Check: acceptAny, alone: refuseOtherRun, open: openEvents, files: singleFile(tfevents.Name),
-		ReadCommand: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.ShellQuote(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + display.ShellQuote(dir) }},
 	{Name: "wandb", Check: acceptAny, open: openLog, files: singleFile(wandb.Folder),
 		ReadCommand: func(dir string, r rows.Run) string {
-			return "wandb sync " + look.ShellQuote(filepath.Join(dir, wandb.Folder(r)))
+			return "wandb sync " + display.ShellQuote(filepath.Join(dir, wandb.Folder(r)))
 		}},
 	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
-		ReadCommand: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.ShellQuote(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + display.ShellQuote(dir) }},
 }
 
 func acceptAny(string) error { return nil }
@@ -53,7 +53,7 @@ func refuseOtherRun(dir string, r rows.Run) error {
 	for _, f := range found {
 		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
 			return badinput.Errorf("%s: it has events of another run, %s, and TensorBoard shows a folder as one run; choose a folder for each, "+
-				"such as %s", dir, name, look.ShellQuote(filepath.Join(dir, r.Name)))
+				"such as %s", dir, name, display.ShellQuote(filepath.Join(dir, r.Name)))
 		}
 	}
 	return nil

@@ -20,7 +20,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 )
 
-// DisableVariable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild again.
+// DisableVariable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild
+// again.
 const DisableVariable = "GRPO_NO_REBUILD"
 
 // Options are for a program that takes part: without WithOptions, ExecIfNeeded does nothing.

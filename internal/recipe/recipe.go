@@ -54,7 +54,8 @@ func New(cfg *configs.Config, own Overrides) (*Recipe, error) {
 	}
 	r := &Recipe{PositiveOnly: cfg.PositiveOnly, estimator: objective.Estimator(cfg.KLEstimator)}
 	r.Objective = model.Objective{Custom: own.Loss, Reduction: reduction, Temperature: float32(cfg.Temperature)}
-	r.Compare = objective.Comparison{Within: GroupAdvantages[cfg.Advantage], Baseline: cfg.Advantage == "batch_baseline", Bound: cfg.AdvantageClip,
+	r.Compare = objective.Comparison{Within: GroupAdvantages[cfg.Advantage], Baseline: cfg.Advantage == "batch_baseline",
+		Bound:   cfg.AdvantageClip,
 		Shaping: objective.Shaping{Clip: cfg.RewardClip, Longest: cfg.MaxTokens, Buffer: cfg.OverlongBuffer, Penalty: cfg.OverlongPenalty}}
 	if own.Advantage != nil {
 		r.Compare.Within = own.Advantage

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Options say which session, and on which server.
@@ -46,7 +46,7 @@ type Session[M any] struct {
 
 // Open creates a session, or resumes one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
-	given.NotNil("grpo.OpenRemote", "ctx", ctx)
+	precondition.NotNil("grpo.OpenRemote", "ctx", ctx)
 	s := &Session[M]{ID: o.ID, o: o}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, badinput.Errorf("URL: found %q, expected that of a server, such as http://127.0.0.1:8000", o.URL)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // What the page needs to know of the advisor, to tell which advice still holds.
@@ -58,14 +58,14 @@ func (r *run) rules() (now, once []rule) {
 	for _, a := range r.advice {
 		x := byName[a.Rule]
 		if x == nil {
-			x = &rule{Name: look.Visible(a.Rule), first: a.Step}
+			x = &rule{Name: display.Visible(a.Rule), first: a.Step}
 			byName[a.Rule] = x
 			out = append(out, x)
 		}
 		x.times++
 		x.last, x.Holds = a.Step, r.holds(a)
 		x.Fatal = a.Fatal && x.Holds
-		x.Finding, x.Try = look.Visible(look.Truncate(a.Finding, 500)), look.Visible(look.Truncate(a.Try, 500))
+		x.Finding, x.Try = display.Visible(display.Truncate(a.Finding, 500)), display.Visible(display.Truncate(a.Try, 500))
 	}
 	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
 	for _, x := range out[:min(len(out), mostRules)] {

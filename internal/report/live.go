@@ -9,20 +9,20 @@ import (
 	"path"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 //go:embed list.html live.js
 var liveParts embed.FS
 
 var (
-	listLayout = template.Must(look.Template("list.html").ParseFS(liveParts, "list.html"))
+	listLayout = template.Must(display.Template("list.html").ParseFS(liveParts, "list.html"))
 	liveScript = func() string {
 		text, err := liveParts.ReadFile("live.js")
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return script + look.FollowScript + string(text)
+		return script + display.FollowScript + string(text)
 	}()
 )
 
@@ -55,11 +55,11 @@ func LivePage(dir, name string, state State, statement func(problem string) stri
 	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = look.Visible(r.verb() + " run_dir=" + look.ShellQuote(dir))
+		p.Status.Command = display.Visible(r.verb() + " run_dir=" + display.ShellQuote(dir))
 	case Complete:
 		p.Status.Tone = "good"
 	}
-	p.Script, p.ScriptHash = template.JS(liveScript), look.ScriptHash(liveScript)
+	p.Script, p.ScriptHash = template.JS(liveScript), display.ScriptHash(liveScript)
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)
 	return b.Bytes(), err
@@ -84,7 +84,7 @@ func ReadRun(dir, name string, state State) (ListedRun, error) {
 
 // UnreadableRun is a run that cannot be read, for a list.
 func UnreadableRun(name string, err error) ListedRun {
-	return ListedRun{Name: name, State: "Cannot be read", run: &run{}, why: look.Visible(err.Error())}
+	return ListedRun{Name: name, State: "Cannot be read", run: &run{}, why: display.Visible(err.Error())}
 }
 
 // Path is its name as a part of a URL.
@@ -159,13 +159,14 @@ func List(where []string, runs []ListedRun) ([]byte, error) {
 	}
 	command := ""
 	if len(runs) == 0 {
-		title, command = "No run yet", look.Visible("grpo run_dir="+look.ShellQuote(path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")))
+		dir := path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")
+		title, command = "No run yet", display.Visible("grpo run_dir="+display.ShellQuote(dir))
 	}
 	var b bytes.Buffer
 	err := listLayout.Execute(&b, struct {
 		Title, Where, Command, ScriptHash string
 		Script                            template.JS
 		Runs                              []ListedRun
-	}{title, look.Visible(strings.Join(where, ", ")), command, look.ScriptHash(liveScript), template.JS(liveScript), runs})
+	}{title, display.Visible(strings.Join(where, ", ")), command, display.ScriptHash(liveScript), template.JS(liveScript), runs})
 	return b.Bytes(), err
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // followed is a page of the small run, with a clock that the test advances.
@@ -178,7 +178,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 
 // The contrast of text is at least 4.5 to 1, in light and in dark mode.
 func TestTextStandsOut(t *testing.T) {
-	css := look.Style
+	css := display.Style
 	light, dark, found := strings.Cut(css, "prefers-color-scheme: dark")
 	require.True(t, found)
 	for _, scheme := range []string{light, dark} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -152,7 +152,7 @@ func (r *run) facts() []fact {
 	var out []fact
 	add := func(name, value, more string) {
 		if value != "" {
-			out = append(out, fact{name, look.Visible(value), look.Visible(more)})
+			out = append(out, fact{name, display.Visible(value), display.Visible(more)})
 		}
 	}
 	add("model", short(r.settings.Model), r.origin.Backend)

@@ -26,8 +26,8 @@ type SampledGroup struct {
 	Problem  string            `json:"problem"`
 	Prompt   []int32           `json:"prompt"`
 	Rollouts []sampler.Rollout `json:"rollouts"`
-	// Held are the conversations of the rollouts, in the same order. They are not scored again. Empty for plain completions.
-	Held []ScoredConversation `json:"conversations,omitempty"`
+	// Conversations are the conversations of the rollouts, in the same order. They are not scored again. Empty for plain completions.
+	Conversations []ScoredConversation `json:"conversations,omitempty"`
 }
 
 // ScoredConversation is a conversation with its score.
@@ -38,11 +38,11 @@ type ScoredConversation struct {
 
 // Conversation is the record of sample i; nil for a plain completion.
 func (g SampledGroup) Conversation(i int) *conversation.Record {
-	if len(g.Held) == 0 {
+	if len(g.Conversations) == 0 {
 		return nil
 	}
-	g.Held[i].Record.Score = g.Held[i].Score
-	return g.Held[i].Record
+	g.Conversations[i].Record.Score = g.Conversations[i].Score
+	return g.Conversations[i].Record
 }
 
 // ReadSampledAhead reads the rollouts for a model with that vocabulary; nil if there is no such file. If the environment failed in so many
@@ -75,7 +75,7 @@ func ReadSampledAhead(path string, vocabulary int, tooMany func(failed, all int)
 // failures counts the conversations that could not be scored, and all.
 func (a *SampledAhead) failures() (failed, all int) {
 	for _, g := range a.Groups {
-		for _, h := range g.Held {
+		for _, h := range g.Conversations {
 			if all++; h.Score.Excluded.Failed() {
 				failed++
 			}
@@ -92,10 +92,10 @@ func (g SampledGroup) check(index, vocabulary int) error {
 	if err := checkTokens(g.Prompt, vocabulary); err != nil {
 		return fmt.Errorf("prompt: %w", err)
 	}
-	if n := len(g.Held); n > 0 && n != len(g.Rollouts) {
+	if n := len(g.Conversations); n > 0 && n != len(g.Rollouts) {
 		return fmt.Errorf("%d rollouts and %d conversations, expected one for each, or none", len(g.Rollouts), n)
 	}
-	for i, h := range g.Held {
+	for i, h := range g.Conversations {
 		if h.Record == nil || !h.Record.Within(len(g.Rollouts[i].Tokens)) {
 			return fmt.Errorf("sample %d: the turns of its conversation do not stand in its %d tokens", i, len(g.Rollouts[i].Tokens))
 		}

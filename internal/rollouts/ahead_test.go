@@ -28,7 +28,7 @@ func twoGroups() SampledAhead {
 	}
 	return SampledAhead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []SampledGroup{
 		{Problem: "p0", Prompt: []int32{1, 2}, Rollouts: []sampler.Rollout{of(0, 0, 5, 381), of(0, 1, 7)}},
-		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Held: []ScoredConversation{{Record: &conversation.Record{
+		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Conversations: []ScoredConversation{{Record: &conversation.Record{
 			Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
 	}}
 }
@@ -45,12 +45,12 @@ func TestReadAhead(t *testing.T) {
 		"group 1: the prompt": func(a *SampledAhead) { a.Groups[1].Prompt = nil },
 		"group 0: prompt: no token has id 384; expected 0 to 383": func(a *SampledAhead) { a.Groups[0].Prompt[1] = vocabulary },
 		"group 0: sample 1: no token has id -1":                   func(a *SampledAhead) { a.Groups[0].Rollouts[1].Tokens[0] = -1 },
-		"2 tokens and 1 log-prob":                                 func(a *SampledAhead) { r := &a.Groups[0].Rollouts[0]; r.LogProbs = r.LogProbs[:1] },
+		"2 tokens and 1 log-prob":                                 func(a *SampledAhead) { a.Groups[0].Rollouts[0].LogProbs = make([]float32, 1) },
 		"sample 1 of group 0 is not in its place":                 func(a *SampledAhead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
 		"sample 0 of group 1 is not in its place":                 func(a *SampledAhead) { a.Groups = a.Groups[1:] },
-		"1 rollouts and 2 conversations":                          func(a *SampledAhead) { a.Groups[1].Held = append(a.Groups[1].Held, ScoredConversation{}) },
-		"group 1: sample 0: the turns":                            func(a *SampledAhead) { a.Groups[1].Held[0].Record.Turns[0].End = 2 },
-		"group 1: sample 0: the turns of its":                     func(a *SampledAhead) { a.Groups[1].Held[0].Record = nil },
+		"1 rollouts and 2 conversations":                          func(a *SampledAhead) { a.Groups[1].Conversations = make([]ScoredConversation, 2) },
+		"group 1: sample 0: the turns":                            func(a *SampledAhead) { a.Groups[1].Conversations[0].Record.Turns[0].End = 2 },
+		"group 1: sample 0: the turns of its":                     func(a *SampledAhead) { a.Groups[1].Conversations[0].Record = nil },
 		`sample 0 ended by "", expected stop or length`:           func(a *SampledAhead) { a.Groups[1].Rollouts[0].Finish = "" },
 	} {
 		a := twoGroups()
@@ -74,11 +74,11 @@ func TestReadAhead(t *testing.T) {
 func TestABatchAheadThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
 	a := twoGroups()
-	record := a.Groups[1].Held[0].Record
+	record := a.Groups[1].Conversations[0].Record
 	a.Groups[1].Rollouts = append(a.Groups[1].Rollouts, a.Groups[1].Rollouts[0])
-	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Held = 1, nil
+	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Conversations = 1, nil
 	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedTruncated} {
-		a.Groups[1].Held = append(a.Groups[1].Held, ScoredConversation{record, reward.Score{Excluded: why}})
+		a.Groups[1].Conversations = append(a.Groups[1].Conversations, ScoredConversation{record, reward.Score{Excluded: why}})
 	}
 	text, err := json.Marshal(a)
 	require.NoError(t, err)

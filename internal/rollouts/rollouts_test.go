@@ -128,7 +128,7 @@ func TestDamagedRecords(t *testing.T) {
 // A batch sampled ahead has the scores of its conversations.
 func TestConversationsAheadHaveTheirScores(t *testing.T) {
 	g := twoGroups().Groups[1]
-	g.Held[0].Score.Reward = 0.75
+	g.Conversations[0].Score.Reward = 0.75
 	require.Equal(t, 0.75, g.Conversation(0).Score.Reward)
 	require.Nil(t, twoGroups().Groups[0].Conversation(1))
 }

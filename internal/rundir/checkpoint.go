@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 const (
@@ -88,7 +88,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 		if inaccessible(err) {
 			or := ""
 			if i+1 < len(all) {
-				or = ", or name an older one, such as " + look.ShellQuote(all[i+1])
+				or = ", or name an older one, such as " + display.ShellQuote(all[i+1])
 			}
 			return "", refused, fmt.Errorf("%w; that need not be damage: fix it and type the same command again%s", err, or)
 		}
@@ -105,8 +105,9 @@ func inaccessible(err error) bool {
 		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
 }
 
-// NoneResumable is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If logs
-// are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the hint.
+// NoneResumable is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If
+// logs are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the
+// hint.
 func NoneResumable(refused []error, otherwise string) error {
 	var told []error
 	var last error
@@ -141,7 +142,7 @@ func InterruptedMessage(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
-	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, look.ShellQuote(dir))
+	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, display.ShellQuote(dir))
 }
 
 // Save makes the checkpoint of a step from the files that write puts into an empty folder. It appears whole or not at
@@ -183,10 +184,10 @@ func (d *Dir) WithResumeHint(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
 	if m := (MovedError{}); errors.As(err, &m) {
 		if at, first = m.Now, ""; at == "" {
-			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.ShellQuote(d.Path))
+			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, display.ShellQuote(d.Path))
 		}
 	}
-	typed := verb + "run_dir=" + look.ShellQuote(at)
+	typed := verb + "run_dir=" + display.ShellQuote(at)
 	if saved, _ := List(at); len(saved) == 0 {
 		return fmt.Errorf("%w; nothing had been saved: %stype %s to start again", err, first, typed)
 	}

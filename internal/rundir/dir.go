@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Dir is the directory of a run, claimed by this process.
@@ -79,7 +79,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", WithOtherDirHint(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := CheckLogs(d.Path, p); err != nil {
-		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.ShellQuote(d.Path))
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, display.ShellQuote(d.Path))
 	}
 	if err := errors.Join(atomicfile.RemoveStale(d.Path), d.sweep()); err != nil {
 		return "", err
@@ -262,5 +262,5 @@ func WithContinueHint(err error, dir string) error {
 	if !badinput.Is(err) {
 		return err
 	}
-	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, look.ShellQuote(dir))
+	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, display.ShellQuote(dir))
 }

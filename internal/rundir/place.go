@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Reserve claims a directory of that name, or if it is taken, of that name with a number. A new directory is made at
@@ -103,11 +103,11 @@ func checkLinks(path string) error {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
 			return badinput.Errorf("run_dir: %s is a link to %s, which does not exist; type mkdir -p %s to create it, or choose another one",
-				at, to, look.ShellQuote(to))
+				at, to, display.ShellQuote(to))
 		}
 		if slices.Contains(parts[i:], "..") {
 			return badinput.Errorf("run_dir: %s leads through %s, which does not exist; type run_dir=%s, or choose another one", path, at,
-				look.ShellQuote(filepath.Clean(path)))
+				display.ShellQuote(filepath.Clean(path)))
 		}
 		return nil
 	}
@@ -162,7 +162,7 @@ func OtherFiles(path string, own []string) (others []string) {
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
 		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to resume from it, or init_from=%s to fork it",
-			path, look.ShellQuote(path), look.ShellQuote(path))
+			path, display.ShellQuote(path), display.ShellQuote(path))
 	}
 	others = OtherFiles(path, own)
 	for _, name := range others {

@@ -317,7 +317,8 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 
 // If logs are too short for several checkpoints, only the last is reported; other faults are reported for each.
 func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
-	damaged, last, before := errors.New("a is damaged"), fmt.Errorf("b: %w; type b", ShortLogError{errors.New("cut")}), ShortLogError{errors.New("c: cut")}
+	damaged, before := errors.New("a is damaged"), ShortLogError{errors.New("c: cut")}
+	last := fmt.Errorf("b: %w; type b", ShortLogError{errors.New("cut")})
 	for says, refused := range map[string][]error{
 		"no checkpoint to resume from; type x":                                           nil,
 		"a is damaged\nno checkpoint to resume from; type x":                             {damaged},

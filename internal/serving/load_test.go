@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/openai"
@@ -284,7 +284,7 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d requests in %v, of which %d left and %d were none; %d goroutines; memory: %d KiB more than %d",
 		clients*requests, took, left.Load(), broken.Load(), runtime.NumGoroutine(), after-memory, memory)
 	require.Positive(t, left.Load()*broken.Load())
-	if !racing.Enabled {
+	if !race.Enabled {
 		require.Less(t, after-memory, 32<<10, "KiB more than before")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -68,7 +68,8 @@ func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err 
 // CheckLogs checks that the logs of a run are at least as long as when the checkpoint was made.
 func (s State) CheckLogs(dir, run string) error {
 	if err := rundir.CheckLogs(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.ShellQuote(dir))
+		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err,
+			display.ShellQuote(dir))
 	}
 	return nil
 }

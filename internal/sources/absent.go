@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // MissingFile adds to the error of a missing file what to type. A resumed run has the relative path that it started with, which may
@@ -42,7 +42,7 @@ func hintMovedModel(cfg *configs.Config, err error) error {
 	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !isRun(cfg) {
 		return err
 	}
-	where := "; if " + look.ShellQuote(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
+	where := "; if " + display.ShellQuote(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
 		"model=DIR allow_change=model"
 	if badinput.Is(err) {
 		return badinput.Errorf("%w%s", err, where)

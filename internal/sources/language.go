@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -36,7 +36,7 @@ type Language struct {
 
 // OpenLanguage finds the model of a configuration, and opens its tokenizer, chat format and prompt template.
 func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
-	given.NotNil("grpo.Saved.Language", "ctx", ctx)
+	precondition.NotNil("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
 		return nil, hintMovedModel(cfg, err)

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/compare"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -176,7 +176,7 @@ func (j *Journal) Failures() (failed, again int) {
 
 // RetryHint is what to type to try n failed runs again.
 func (j *Journal) RetryHint(n int) string {
-	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.ShellQuote(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
+	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", display.ShellQuote(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
 }
 
 // Rungs are n step counts, each twice the one before, up to all steps.

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // The files of a sweep's directory. Runs are in the folder runs, their output in the folder logs.
@@ -84,7 +84,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
 			return nil, badinput.Errorf("%s: no sweep to resume; type grpo sweep key=value,value --dir %s to begin one", dir,
-				look.ShellQuote(dir))
+				display.ShellQuote(dir))
 		}
 		return begin(dir, plan)
 	}
@@ -106,7 +106,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	if plan != nil && !plan.equal(&j.Plan, j.whole) {
 		return nil, badinput.Errorf("%s has a sweep with other settings; type grpo sweep --dir %s to resume that one, or choose another --dir",
-			dir, look.ShellQuote(dir))
+			dir, display.ShellQuote(dir))
 	}
 	// Runs that were interrupted are resumed, failed ones are tried again (unless a race went on without them), and finished ones that
 	// were removed are repeated.
@@ -211,7 +211,7 @@ func (j *Journal) Begin() error {
 func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
-		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.ShellQuote(j.dir))
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), display.ShellQuote(j.dir))
 	case disk.IsFull(err):
 		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -81,7 +81,7 @@ func (j *Journal) names() string {
 	}
 	text := strings.Join(names, " ")
 	if more := len(j.Runs) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more, the folders of %s", more, look.ShellQuote(j.dir+"/runs"))
+		text += fmt.Sprintf(" and %d more, the folders of %s", more, display.ShellQuote(j.dir+"/runs"))
 	}
 	return text
 }
@@ -118,7 +118,7 @@ func (j *Journal) ContinueHint() string {
 			names = append(names, e.Name)
 		}
 	}
-	which, it := look.ShellQuote(strings.Join(names, ",")), plural.Pick(len(names), "it", "them")
+	which, it := display.ShellQuote(strings.Join(names, ",")), plural.Pick(len(names), "it", "them")
 	if len(names) > mostNamed {
 		which = "NAME,NAME"
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -126,7 +126,7 @@ func readState(dir, run string) (state, error) {
 	}
 	if err := rundir.CheckLogs(run, rundir.Point{Logs: s.Logs}); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err,
-			look.ShellQuote(dir))
+			display.ShellQuote(dir))
 	}
 	return s, nil
 }

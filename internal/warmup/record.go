@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -76,7 +76,7 @@ func (t *Trainer) claim(named bool) error {
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
 	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn("run_dir " + display.Line(dir.Path) + " has other files, and no run yet: " + display.Line(strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)
 }

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -135,10 +135,10 @@ func (t *Trainer) Stopped() string { return rundir.InterruptedMessage(t.cfg.RunD
 
 // Origin says how the run starts.
 func (t *Trainer) Origin() string {
-	o, from := t.origin, look.Line(t.origin.checkpoint)
+	o, from := t.origin, display.Line(t.origin.checkpoint)
 	switch {
 	case o.checkpoint == "":
-		return "a new run in " + look.Line(t.cfg.RunDir)
+		return "a new run in " + display.Line(t.cfg.RunDir)
 	case o.state.Step >= t.Steps():
 		return fmt.Sprintf("%s: the run has done all of its %s; type epochs=N or max_steps=N for more", from, plural.Of(t.Steps(), "step"))
 	}

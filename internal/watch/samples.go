@@ -4,7 +4,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
@@ -14,7 +14,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		look.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
+		display.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
 	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.Running})

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
@@ -30,8 +30,8 @@ type Options struct {
 	Samples browser.Lookup
 	// WriteIndex lets the server write the index of a large run's completions into its directory.
 	WriteIndex bool
-	// AllowMissing says that missing paths may appear later. LowPriority is for a server inside a trainer: drawing takes at most a 300th of the
-	// time, and what is not sent as data with each step is delayed accordingly.
+	// AllowMissing says that missing paths may appear later. LowPriority is for a server inside a trainer: drawing takes at most a 300th of
+	// the time, and what is not sent as data with each step is delayed accordingly.
 	AllowMissing, LowPriority bool
 	// Authorize reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
 	Authorize func(ticket string) bool
@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET "+eventsPath, s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		look.HTTPError(w, r, http.StatusNotFound, "there is no page at "+r.URL.Path)
+		display.HTTPError(w, r, http.StatusNotFound, "there is no page at "+r.URL.Path)
 	})
 	return s, nil
 }
@@ -204,7 +204,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		host = r.Host
 	}
 	if s.Hosts != nil && !slices.Contains(s.Hosts, strings.Trim(host, "[]")) {
-		look.HTTPError(w, r, http.StatusMisdirectedRequest, "this server answers on this machine's own names only")
+		display.HTTPError(w, r, http.StatusMisdirectedRequest, "this server answers on this machine's own names only")
 		return
 	}
 	if !s.enter(w, r) {
@@ -234,7 +234,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	}
 	ticket := r.URL.Query().Get("ticket")
 	if !s.Authorize(ticket) {
-		look.HTTPError(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
+		display.HTTPError(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
 		return false
 	}
 	if r.URL.Path == metricsPath { // Prometheus keeps no cookies
@@ -272,7 +272,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		look.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
+		display.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
 	s.page(w, r, name, func() ([]byte, error) {
@@ -315,9 +315,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, draw 
 	page, err := s.redrawn(d, name, draw)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		look.HTTPError(w, r, http.StatusNotFound, "the run no longer exists")
+		display.HTTPError(w, r, http.StatusNotFound, "the run no longer exists")
 	case err != nil:
-		look.HTTPError(w, r, http.StatusInternalServerError, err.Error())
+		display.HTTPError(w, r, http.StatusInternalServerError, err.Error())
 	default:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(page)

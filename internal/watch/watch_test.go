@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // newRun writes the files of a run of a number of steps.
@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 	code, page = get(t, s, "/run/a/first%20run")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, page, `data-run="a/first run"`)
-	require.Contains(t, page, "grpo run_dir="+html.EscapeString(look.ShellQuote(dir)))
+	require.Contains(t, page, "grpo run_dir="+html.EscapeString(display.ShellQuote(dir)))
 	require.Contains(t, page, "new EventSource")
 	require.NotContains(t, page, "data-every", "the page does not load itself again")
 	for _, path := range []string{"/run/none", "/run/../../etc", "/run/", "/nothing"} {

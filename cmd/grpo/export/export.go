@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -98,13 +98,13 @@ func checkArgs(_ *cobra.Command, args []string) error {
 	case len(args) == 2 && isFormat(0):
 		return nil
 	case len(args) == 2 && isFormat(1):
-		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], look.ShellQuote(args[0]))
+		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], display.ShellQuote(args[0]))
 	case len(args) == 1 && isFormat(0):
 		return badinput.Errorf("expected the directory of a run; type grpo export %s RUN", args[0])
 	case len(args) == 1:
-		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, look.ShellQuote(args[0]))
+		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, display.ShellQuote(args[0]))
 	case len(args) == 2:
-		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, look.ShellQuote(args[1]))
+		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, display.ShellQuote(args[1]))
 	}
 	return badinput.Errorf("expected a format and the directory of one run; type grpo export csv RUN")
 }
@@ -115,7 +115,8 @@ type source struct{ dir, table string }
 // check checks that it is a run.
 func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
-		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.ResolveLink(s.dir), "..", ".."))
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir,
+			filepath.Join(atomicfile.ResolveLink(s.dir), "..", ".."))
 	}
 	_, err := os.Stat(filepath.Join(s.dir, metricsFile))
 	if errors.Is(err, fs.ErrPermission) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rows"
@@ -47,7 +47,7 @@ func (w typedRows) end() error                { return w.to.Close() }
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
-			look.ShellQuote(s.dir), s.table)
+			display.ShellQuote(s.dir), s.table)
 	}
 	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
@@ -125,7 +125,7 @@ func (s source) write(form readers.Format, table bool, out string, stdout io.Wri
 	case table:
 		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
 	case out == "":
-		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.ShellQuote(s.dir))
+		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, display.ShellQuote(s.dir))
 	}
 	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {

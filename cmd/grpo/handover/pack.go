@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/bundle"
 	"github.com/seed-7879b91d/grpo/internal/destination"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -75,7 +75,7 @@ func (f *packFlags) run(args []string, out, talk io.Writer) error {
 	case len(args) != 1:
 		return badinput.Errorf("expected the directory of one run; type grpo package RUN --out FILE, or grpo package --verify FILE")
 	case f.out == "":
-		return badinput.Errorf("--out is missing; type grpo package %s --out %s.tar.zst", look.ShellQuote(args[0]), nameOf(args[0]))
+		return badinput.Errorf("--out is missing; type grpo package %s --out %s.tar.zst", display.ShellQuote(args[0]), nameOf(args[0]))
 	}
 	return f.pack(args[0], out, talk)
 }
@@ -147,7 +147,7 @@ func (f *packFlags) pack(run string, out, talk io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %d files of %s after step %d, %.1f MiB; type grpo package --verify %s to check it\n", f.out, len(files), run,
-		saved.Step(), float64(info.Size())/(1<<20), look.ShellQuote(f.out))
+		saved.Step(), float64(info.Size())/(1<<20), display.ShellQuote(f.out))
 	return nil
 }
 

@@ -69,8 +69,8 @@ type Attempts struct {
 	Conversations *grpo.ConversationStats `json:"conversations,omitempty"`
 }
 
-// VerdictNotRun is the verdict of a completion without a program.
-const VerdictNotRun = "not run"
+// NotRun is the verdict of a completion without a program.
+const NotRun = "not run"
 
 func NewAttempts(try grpo.Attempt) Attempts {
 	r, n, judged := Attempts{Verdicts: map[string]int{}, Conversations: try.Conversations}, 0, 0
@@ -90,7 +90,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 			if s.Excluded != "" {
 				r.NotScored++
 			}
-			r.Verdicts[cmp.Or(string(s.Verdict), VerdictNotRun)]++
+			r.Verdicts[cmp.Or(string(s.Verdict), NotRun)]++
 			r.Tokens += a.Conversation.Drawn(len(a.Tokens))
 		}
 	}
@@ -104,7 +104,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 // rows are the lines of the table about completions.
 func (r *Attempts) rows() [][]string {
 	var counts []string
-	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, VerdictNotRun} {
+	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, NotRun} {
 		if n := r.Verdicts[string(v)]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, v))
 		}

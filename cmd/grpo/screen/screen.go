@@ -18,7 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/seed-7879b91d/grpo"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -45,8 +45,8 @@ func New(out, errs io.Writer, quiet, json bool) *Screen {
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
 }
 
-// IgnoreBrokenPipe lets a verb continue if the reader of its output goes away, such as a tee that was interrupted: until done is called, writes
-// fail instead of killing the process. Child processes do not inherit this.
+// IgnoreBrokenPipe lets a verb continue if the reader of its output goes away, such as a tee that was interrupted: until done is called,
+// writes fail instead of killing the process. Child processes do not inherit this.
 func IgnoreBrokenPipe() (done func()) {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
@@ -183,7 +183,7 @@ func (s *Screen) Warn(what string) {
 func PrintRunDir(w io.Writer, dir string) {
 	report := filepath.Join(dir, "report.html")
 	if _, err := os.Stat(report); err == nil {
-		fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", look.Line(dir), look.Line(report))
+		fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", display.Line(dir), display.Line(report))
 	}
 }
 

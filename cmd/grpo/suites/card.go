@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -188,6 +188,6 @@ func (c *Card) Print(w io.Writer) error {
 		b.WriteString("different from the papers: " + strings.Join(c.Deviations, "; ") + "\n")
 	}
 	b.WriteString(c.Contamination.String() + "\n")
-	_, err := io.WriteString(w, look.Visible(b.String()))
+	_, err := io.WriteString(w, display.Visible(b.String()))
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -108,7 +108,7 @@ func (j *OracleResult) Print(w io.Writer) error {
 	}
 	for _, f := range j.Wrong {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s: %s %s\n", look.Line(f.Problem), f.Verdict, look.Line(f.Note))
+			_, err = fmt.Fprintf(w, "%s: %s %s\n", display.Line(f.Problem), f.Verdict, display.Line(f.Note))
 		}
 	}
 	return err

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -60,8 +60,8 @@ func TestOracle(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.SandboxSlots = 1
 	for name, n := range map[string]int{"humaneval": 3, "mbpp": 4, "mbpp-sanitized": 2, "gsm8k": 2} {
-		for _, style := range racing.FirstOnly(suite.Chat, suite.Completion) {
-			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !forms.Exhaustive) {
+		for _, style := range race.FirstOnly(suite.Chat, suite.Completion) {
+			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !testvariants.Exhaustive) {
 				continue
 			}
 			j, err := plan(t, name, style).Oracle(t.Context(), &cfg)

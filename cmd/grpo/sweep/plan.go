@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -43,7 +43,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 			done++
 		}
 	}
-	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), look.Line(f.dir))
+	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), display.Line(f.dir))
 	if done > 0 {
 		fmt.Fprintf(out, ", %d of them done", done)
 	}

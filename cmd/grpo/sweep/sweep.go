@@ -24,7 +24,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -129,7 +129,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: childRuns{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.ShellQuote(f.dir))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", display.ShellQuote(f.dir))
 			return errors.Join(p.Stopped(said), dropInterruption(err))
 		}
 		return f.unwritten(err)
@@ -155,7 +155,7 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 		return nil, errors.Join(err, j.Close())
 	}
 	if elsewhere {
-		fmt.Fprintf(out, "in %s, where the sweep was begun\n", look.Line(j.Directory))
+		fmt.Fprintf(out, "in %s, where the sweep was begun\n", display.Line(j.Directory))
 	}
 	return j, nil
 }
@@ -165,7 +165,7 @@ func (f *flags) unwritten(err error) error {
 	if !disk.IsFull(err) {
 		return err
 	}
-	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.ShellQuote(f.dir))
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), display.ShellQuote(f.dir))
 }
 
 // dropInterruption drops the error of an interruption.

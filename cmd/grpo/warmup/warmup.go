@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
@@ -132,7 +132,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 		if t.StepsDone() > 0 {
 			screen.PrintLine(out, "run: "+t.Origin())
 		}
-		fmt.Fprintf(out, "\n%s", look.Visible(t.FirstRow()))
+		fmt.Fprintf(out, "\n%s", display.Visible(t.FirstRow()))
 		return nil
 	}
 	if t.StepsDone() >= t.Steps() && !talk {
@@ -168,12 +168,12 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 			row("loss", "%.4f", first.Loss, last.Loss)
 			row("accuracy", "%.3f", a.Accuracy, b.Accuracy)
-			table.Row("margin", look.SignedReward(a.Margin), look.SignedReward(b.Margin))
+			table.Row("margin", display.SignedReward(a.Margin), display.SignedReward(b.Margin))
 		}
 		table.Flush()
 	}
 	screen.PrintRunDir(out, dir)
-	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.ShellQuote(dir)))
+	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", display.Line(display.ShellQuote(dir)))
 }
 
 // stepScreen is a screen for the steps of a warm-up.

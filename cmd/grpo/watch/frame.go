@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -15,7 +15,7 @@ const chartRows = 4
 
 // frame draws a run in lines of at most that many characters.
 func frame(l report.ListedRun, columns int) []string {
-	head := fmt.Sprintf("%s · %s · %s", look.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
+	head := fmt.Sprintf("%s · %s · %s", display.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
 	if held := l.HeldOut(); held != "" {
 		head += " · held-out pass@1 " + held
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
@@ -247,7 +247,7 @@ func below(root, name string) (paths []string, err error) {
 // Check refuses a folder that is not a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
-	if unread := look.TildeHint("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
+	if unread := display.TildeHint("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
 		return badinput.Errorf("%s: %s", root, unread)
 	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
@@ -22,13 +22,13 @@ import (
 var parts embed.FS
 
 var (
-	layout = template.Must(look.Template("samples.html").ParseFS(parts, "samples.html", "group.html", "samples.css"))
+	layout = template.Must(display.Template("samples.html").ParseFS(parts, "samples.html", "group.html", "samples.css"))
 	script = func() string {
 		text, err := parts.ReadFile("samples.js")
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return look.ReaderScript + look.FollowScript + string(text)
+		return display.ReaderScript + display.FollowScript + string(text)
 	}()
 )
 
@@ -128,19 +128,19 @@ type Run struct {
 func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 	x, release := b.index(run.Dir)
 	defer release()
-	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: look.ScriptHash(script),
+	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: display.ScriptHash(script),
 		Script: template.JS(script)}
 	if err := p.draw(); err != nil {
 		code := http.StatusInternalServerError
 		if badinput.Is(err) {
 			code = http.StatusNotFound
 		}
-		look.HTTPError(w, r, code, err.Error())
+		display.HTTPError(w, r, code, err.Error())
 		return
 	}
 	var out bytes.Buffer
 	if err := layout.Execute(&out, p); err != nil {
-		look.HTTPError(w, r, http.StatusInternalServerError, err.Error())
+		display.HTTPError(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -207,7 +207,7 @@ func (p *page) empty() {
 	case p.view.Building:
 		p.Title, p.Nothing = "The record is being read", "Completions appear here as they are read."
 	case p.view.Err != nil:
-		p.Nothing = "The record cannot be read: " + look.Visible(p.view.Err.Error()) + "."
+		p.Nothing = "The record cannot be read: " + display.Visible(p.view.Err.Error()) + "."
 	case p.view.Total > 0:
 		p.Nothing = "The record has no complete completion yet."
 	case p.GoesOn:
@@ -278,7 +278,7 @@ func (p *page) Broken() string {
 	if p.view.Err == nil || p.view.Building {
 		return ""
 	}
-	return look.Visible(p.view.Err.Error())
+	return display.Visible(p.view.Err.Error())
 }
 
 // size formats a number of bytes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // ReadAll returns what io.ReadAll does, whatever the size of reads.
@@ -37,7 +37,7 @@ func TestAllOfWhatIsCut(t *testing.T) {
 
 // Reading a large body takes little more memory than twice its size.
 func TestAllTakesLittle(t *testing.T) {
-	racing.SkipSerial(t) // the race detector allocates, too
+	race.SkipSerial(t) // the race detector allocates, too
 	const size = 16 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -149,7 +149,8 @@ func TestAnswersMayPause(t *testing.T) {
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
 	g := gateOf(t, echoBody, Options{WriteTimeout: 100 * time.Millisecond})
-	address, _, _ := open(t, g, ListenOptions{ReadHeaderTimeout: 100 * time.Millisecond, ReadTimeout: 200 * time.Millisecond, MaxHeaderBytes: 4096})
+	address, _, _ := open(t, g, ListenOptions{ReadHeaderTimeout: 100 * time.Millisecond, ReadTimeout: 200 * time.Millisecond,
+		MaxHeaderBytes: 4096})
 	dial := func(text string) net.Conn {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)

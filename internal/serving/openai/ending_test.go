@@ -145,7 +145,8 @@ func TestStoppingWhileALargeBodyWaits(t *testing.T) {
 	defer leave()
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(ShutdownCause())
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(strings.Repeat(" ", body.LargeSize))))
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions",
+		strings.NewReader(with(strings.Repeat(" ", body.LargeSize))))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)

@@ -77,8 +77,8 @@ func ShutdownCause() error { return errStopping }
 
 // New makes a server of the policies of a host.
 func New(host Host, o Options) *Server {
-	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.OnAnswer, drew: o.OnUsage, from: o.ClientID, turns: body.NewTurns(),
-		refused: o.OnError, now: o.Now}
+	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.OnAnswer, drew: o.OnUsage, from: o.ClientID,
+		turns: body.NewTurns(), refused: o.OnError, now: o.Now}
 	if s.maxN == 0 {
 		s.maxN = 128
 	}

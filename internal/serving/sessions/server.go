@@ -68,8 +68,8 @@ const folder = "steps"
 
 // New opens a server over a directory, and recovers the sessions in it.
 func New(o Options) (*Server, error) {
-	o.MaxSessions, o.PollTimeout, o.IdleTimeout = cmp.Or(o.MaxSessions, 8), cmp.Or(o.PollTimeout, 20*time.Second), cmp.Or(o.IdleTimeout, 15*time.Minute)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxSessions, o.Log = cmp.Or(o.MaxSessions, 8), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.PollTimeout, o.IdleTimeout = cmp.Or(o.PollTimeout, 20*time.Second), cmp.Or(o.IdleTimeout, 15*time.Minute)
 	s := &Server{Options: o, sessions: map[string]*session{}, leaving: map[string]bool{}, draining: make(chan struct{}),
 		turns: body.NewTurns()}
 	if s.Owner == nil {

@@ -160,9 +160,11 @@ func TestWholeNumbersInOtherWords(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	want, err := v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
+	want, err := v.Sample(t.Context(), tokens1, client.SampleParams{
+		Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
 	require.NoError(t, err)
-	got, err := v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
+	got, err := v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{
+		"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
 		"top_k": json.Number("7.00"), "temperature": json.Number("1.0"), "stop": []int{}}})
 	require.NoError(t, err)
 	require.Equal(t, want.Sequences, got.Sequences)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // room caches how much of its disk a store uses.
@@ -142,5 +142,5 @@ func suggestDir(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return look.ShellQuote(filepath.Base(dir) + "-2")
+	return display.ShellQuote(filepath.Base(dir) + "-2")
 }
