@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// UnmarshalExactCase is json.Unmarshal for a file that case-sensitive programs read too. It refuses a top-level key that differs from a field
-// of v only in case, as only one of the programs would read it.
+// UnmarshalExactCase is json.Unmarshal for a file that case-sensitive programs read too. It refuses a top-level key that differs from
+// a field of v only in case, as only one of the programs would read it.
 func UnmarshalExactCase(text []byte, v any) error {
 	var names map[string]json.RawMessage
 	t := reflect.TypeOf(v).Elem()

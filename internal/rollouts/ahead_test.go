@@ -28,8 +28,8 @@ func twoGroups() SampledAhead {
 	}
 	return SampledAhead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []SampledGroup{
 		{Problem: "p0", Prompt: []int32{1, 2}, Rollouts: []sampler.Rollout{of(0, 0, 5, 381), of(0, 1, 7)}},
-		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Conversations: []ScoredConversation{{Record: &conversation.Record{
-			Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
+		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Conversations: []ScoredConversation{{
+			Record: &conversation.Record{Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
 	}}
 }
 
@@ -45,13 +45,15 @@ func TestReadAhead(t *testing.T) {
 		"group 1: the prompt": func(a *SampledAhead) { a.Groups[1].Prompt = nil },
 		"group 0: prompt: no token has id 384; expected 0 to 383": func(a *SampledAhead) { a.Groups[0].Prompt[1] = vocabulary },
 		"group 0: sample 1: no token has id -1":                   func(a *SampledAhead) { a.Groups[0].Rollouts[1].Tokens[0] = -1 },
-		"2 tokens and 1 log-prob":                                 func(a *SampledAhead) { a.Groups[0].Rollouts[0].LogProbs = make([]float32, 1) },
+		"2 tokens and 1 log-prob":                                 func(a *SampledAhead) { a.Groups[0].Rollouts[0].LogProbs = []float32{0} },
 		"sample 1 of group 0 is not in its place":                 func(a *SampledAhead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
 		"sample 0 of group 1 is not in its place":                 func(a *SampledAhead) { a.Groups = a.Groups[1:] },
-		"1 rollouts and 2 conversations":                          func(a *SampledAhead) { a.Groups[1].Conversations = make([]ScoredConversation, 2) },
-		"group 1: sample 0: the turns":                            func(a *SampledAhead) { a.Groups[1].Conversations[0].Record.Turns[0].End = 2 },
-		"group 1: sample 0: the turns of its":                     func(a *SampledAhead) { a.Groups[1].Conversations[0].Record = nil },
-		`sample 0 ended by "", expected stop or length`:           func(a *SampledAhead) { a.Groups[1].Rollouts[0].Finish = "" },
+		"1 rollouts and 2 conversations": func(a *SampledAhead) {
+			a.Groups[1].Conversations = append(a.Groups[1].Conversations, ScoredConversation{})
+		},
+		"group 1: sample 0: the turns":                  func(a *SampledAhead) { a.Groups[1].Conversations[0].Record.Turns[0].End = 2 },
+		"group 1: sample 0: the turns of its":           func(a *SampledAhead) { a.Groups[1].Conversations[0].Record = nil },
+		`sample 0 ended by "", expected stop or length`: func(a *SampledAhead) { a.Groups[1].Rollouts[0].Finish = "" },
 	} {
 		a := twoGroups()
 		damage(&a)

@@ -317,8 +317,8 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 
 // If logs are too short for several checkpoints, only the last is reported; other faults are reported for each.
 func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
-	damaged, before := errors.New("a is damaged"), ShortLogError{errors.New("c: cut")}
-	last := fmt.Errorf("b: %w; type b", ShortLogError{errors.New("cut")})
+	damaged, cut := errors.New("a is damaged"), ShortLogError{errors.New("cut")}
+	last, before := fmt.Errorf("b: %w; type b", cut), ShortLogError{errors.New("c: cut")}
 	for says, refused := range map[string][]error{
 		"no checkpoint to resume from; type x":                                           nil,
 		"a is damaged\nno checkpoint to resume from; type x":                             {damaged},
@@ -334,8 +334,7 @@ func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 func TestFilesOfACheckpointThatWasNotWritten(t *testing.T) {
 	d := begun(t, filepath.Join(t.TempDir(), "run"), 0)
 	file := func(name ...string) error {
-		at := append([]string{d.Checkpoint(1) + partial}, name...)
-		return &fs.PathError{Op: "write", Path: filepath.Join(at...), Err: syscall.ENOSPC}
+		return &fs.PathError{Op: "write", Path: filepath.Join(append([]string{d.Checkpoint(1) + partial}, name...)...), Err: syscall.ENOSPC}
 	}
 	for says, err := range map[string]error{
 		"no space left on device":                    file(),
