@@ -59,7 +59,7 @@ race: ## the race detector, on every package with goroutines and without C of it
 
 .PHONY: forms
 forms: ## every variant, number of threads, signal and disk, of which tests take some by default
-	GRPO_FORMS=all $(GO) test -count=1 -timeout 30m $$(grep -rl --include='*.go' 'internal/forms"' . | xargs -n1 dirname | sort -u)
+	GRPO_FORMS=all $(GO) test -count=1 -timeout 30m $$(grep -rl --include='*.go' 'internal/testvariants"' . | xargs -n1 dirname | sort -u)
 
 kills: ## runs killed at KILLS (20: all) moments and resumed, byte for byte; PRESET=tiny_heal: that run, KILLS (10) times
 ifdef PRESET

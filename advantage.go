@@ -59,6 +59,6 @@ func compare(ctx context.Context, groups []Group, r *recipe.Recipe, reference re
 			}
 		}
 	}
-	r.LeftOut(leftOut)
+	r.RecordLeftOut(leftOut)
 	return groups, nil
 }

@@ -17,7 +17,7 @@ func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 		AllBad: m.AllBad == 1, AllGood: m.AllGood == 1, Updated: m.Updated, KL: max(m.Stats.KL2, m.Drift.KL2), LearningRate: m.LearningRate,
 		Format: m.FormatRate, Truncated: m.Truncated, Completions: m.Completions, TimedOut: m.Verdicts[reward.TLE],
 		Unscored: m.RewardErrors, FileErrors: m.FileErrors, Why: m.Unscored, CheckerErrors: m.Checkers, CheckerNote: m.CheckerFails,
-		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
+		RewardKind: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
 }
 
 // rewardKind tells the advisor what kind of reward the run has: it suggests partial credit only where rewards are binary.

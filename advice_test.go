@@ -35,7 +35,7 @@ func TestEvidenceIsTheStepsOwn(t *testing.T) {
 	m.Stats.KL2, m.Drift.KL2 = 0.01, 0.02
 	want := advice.Step{Number: 7, Reward: 0.5, Groups: 8, Skipped: 3, AllGood: true, Updated: true, KL: 0.02, LearningRate: 1e-3,
 		Format: 0.75, Truncated: 0.25, Completions: 64, TimedOut: 6, Unscored: 5, FileErrors: 4, Why: "why", CheckerErrors: 3, CheckerNote: "how",
-		Judge: advice.Graded, Correct: 0.125, Seconds: 10, Waited: 2}
+		RewardKind: advice.Graded, Correct: 0.125, Seconds: 10, Waited: 2}
 	require.Equal(t, want, evidence(m, Timing{Total: 10, Score: 2}, advice.Graded))
 }
 

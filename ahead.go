@@ -17,10 +17,10 @@ func (t *Trainer) saveAhead(path string) error {
 	if b == nil {
 		return nil
 	}
-	s := rollouts.Ahead{Policy: b.policy, Updates: b.updates, Refilled: b.refilled, Epoch: b.epoch,
-		Groups: make([]rollouts.AheadGroup, len(b.prompts))}
+	s := rollouts.SampledAhead{Policy: b.policy, Updates: b.updates, Refilled: b.refilled, Epoch: b.epoch,
+		Groups: make([]rollouts.SampledGroup, len(b.prompts))}
 	for i, p := range b.prompts {
-		s.Groups[i] = rollouts.AheadGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
+		s.Groups[i] = rollouts.SampledGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
 	}
 	for _, round := range b.rounds {
 		for _, r := range slices.SortedFunc(slices.Values(round.Items()), func(a, b Rollout) int { return a.Sample - b.Sample }) {
@@ -28,7 +28,7 @@ func (t *Trainer) saveAhead(path string) error {
 			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens,
 				LogProbs: r.LogProbs, Finish: r.Finish})
 			if r.Conversation != nil {
-				g.Held = append(g.Held, rollouts.Held{Score: r.Conversation.Score, Record: r.Conversation})
+				g.Conversations = append(g.Conversations, rollouts.ScoredConversation{Score: r.Conversation.Score, Record: r.Conversation})
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func (t *Trainer) saveAhead(path string) error {
 // restoreAhead reads what saveAhead wrote and starts scoring it. It gives nil where there is no file, or where one of its
 // problems is not in the pool any more.
 func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
-	s, err := rollouts.ReadAhead(path, t.policy.Vocab, advice.TooMany, t.watcher.Warn)
+	s, err := rollouts.ReadSampledAhead(path, t.policy.Vocab, advice.TooMany, t.watcher.Warn)
 	if s == nil || err != nil {
 		return nil, err
 	}

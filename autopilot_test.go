@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -25,9 +25,9 @@ func withPilot(words ...string) []string {
 	return override([]string{"autopilot=true", "max_steps=9", "learning_rate=3", "eval_samples=0", "eval_k=0"}, words)
 }
 
-func readDeeds(t *testing.T, dir string) []autopilot.Deed {
+func readDeeds(t *testing.T, dir string) []autopilot.Decision {
 	t.Helper()
-	all, err := jsonl.OfKind[autopilot.Deed](filepath.Join(dir, autopilot.File), "")
+	all, err := jsonl.OfKind[autopilot.Decision](filepath.Join(dir, autopilot.File), "")
 	require.NoError(t, err)
 	return all
 }
@@ -39,7 +39,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	run(t, tr)
 	did := readDeeds(t, dir)
 	require.NotEmpty(t, did)
-	require.Equal(t, autopilot.GoesBack, did[0].Did)
+	require.Equal(t, autopilot.RolledBack, did[0].Did)
 	require.Equal(t, 0, *did[0].To)
 	require.Equal(t, 3.0, did[0].Before)
 	require.Less(t, did[0].After, 3.0)
@@ -55,7 +55,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	}
 	require.Len(t, seen, 9)
 	require.Greater(t, len(l.metrics), 9, "some were undone")
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", metricsFile))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside, "undone lines are set aside")
 	require.Contains(t, tr.Autopilot(), "settings at the end: learning_rate=")
@@ -64,14 +64,14 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 
 // Replays of the steps that remain have the same bits, with the settings that each step had.
 func TestPilotedStepsAreReplayed(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
 	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if the autopilot had tried it
 	tr.putInForce()
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
-	require.Equal(t, autopilot.Tries, readDeeds(t, dir)[0].Did)
+	require.Equal(t, autopilot.Tried, readDeeds(t, dir)[0].Did)
 	steps, _, err := replayed(t, dir, 4)
 	require.NoError(t, err)
 	require.Contains(t, steps, 4)
@@ -88,7 +88,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	tr, _ = setup{dir: dir, words: withPilot("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
 	did := readDeeds(t, dir)
-	require.True(t, slices.ContainsFunc(did, func(d autopilot.Deed) bool { return d.To != nil && *d.To < 2 }), "%v", did)
+	require.True(t, slices.ContainsFunc(did, func(d autopilot.Decision) bool { return d.To != nil && *d.To < 2 }), "%v", did)
 	_, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)
 
@@ -99,12 +99,12 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	tr, l := setup{dir: dir, words: withPilot("max_steps=6")}.open(t)
 	run(t, tr)
 	require.Contains(t, l.warnings[0], "no checkpoint of step 1 any more; it goes back to step 2 instead")
-	require.True(t, slices.ContainsFunc(readDeeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
+	require.True(t, slices.ContainsFunc(readDeeds(t, dir), func(d autopilot.Decision) bool { return d.To != nil && *d.To == 2 }))
 }
 
 // The checkpoint that the autopilot would go back to is kept, however few are kept.
 func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: withPilot("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)
@@ -118,7 +118,7 @@ func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 // A run with an autopilot that is interrupted at the beginning of any phase and resumed ends like an uninterrupted one. This tests some
 // phases; GRPO_KILLS=20 tests each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
-	for _, words := range racing.First(withPilot("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), withPilot("max_steps=6")) {
+	for _, words := range race.FirstOnly(withPilot("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), withPilot("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
 		tr, l := whole.open(t)
 		phases := 0
@@ -143,15 +143,15 @@ func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
 	require.NotEmpty(t, tr.pilot.Now)
 	s.words = withPilot("max_steps=5")
 	tr, _ = s.open(t)
-	require.NotEqual(t, 3.0, tr.learner.Peak())
+	require.NotEqual(t, 3.0, tr.learner.PeakRate())
 	require.NoError(t, tr.Close())
 	s.words = withPilot("max_steps=5", "learning_rate=0.02")
 	tr, _ = s.open(t)
-	require.Equal(t, 0.02, tr.learner.Peak())
+	require.Equal(t, 0.02, tr.learner.PeakRate())
 	require.NoError(t, tr.Close())
 	s.words = withPilot("max_steps=5", "autopilot=false", "learning_rate=0.02")
 	tr, l := s.open(t)
-	require.Equal(t, 0.02, tr.learner.Peak())
+	require.Equal(t, 0.02, tr.learner.PeakRate())
 	run(t, tr)
 	require.Empty(t, l.metrics[0].Autopilot)
 	require.NotEmpty(t, readDeeds(t, s.dir), "the autopilot's actions stay on record")
@@ -229,12 +229,12 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	close(drawn)
 	<-failed
 	require.ErrorContains(t, tr.steer(t.Context()), "the grader is gone")
-	require.Equal(t, autopilot.GoesBack, readDeeds(t, s.dir)[0].Did)
+	require.Equal(t, autopilot.RolledBack, readDeeds(t, s.dir)[0].Did)
 	require.Zero(t, tr.step)
 	require.NoError(t, tr.Close())
 	tr, _ = s.open(t)
 	require.Zero(t, tr.step)
-	require.Less(t, tr.learner.Peak(), 3.0)
+	require.Less(t, tr.learner.PeakRate(), 3.0)
 }
 
 // Completions sampled ahead are discarded if their problems have changed or were left out: also if an autopilot joins a run without

@@ -40,7 +40,7 @@ func (t *Trainer) save() error {
 	dir := t.record.Checkpoint(t.step)
 	s, err := snapshot.Parse(dir)
 	switch {
-	case err == nil && s.Evaluated == t.evaluated && s.Pilot.Decided() == t.pilot.Decided():
+	case err == nil && s.Evaluated == t.evaluated && s.Pilot.FirstUndecided() == t.pilot.FirstUndecided():
 		return t.retain() // a process that was killed may have saved and not cleaned up
 	case err == nil: // saved before the step's evaluation was complete: only the state differs, not the weights
 		err = t.writeState(dir, s.Checksum)
@@ -50,17 +50,17 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), "")
+		return t.record.WithResumeHint(fmt.Errorf("checkpoint %s: %w", dir, err), "")
 	}
 	t.watcher.Saved(dir)
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return t.retain()
 }
 
 // Stopped says, for the user, where an interrupted run was saved, and reports whether it has a checkpoint at all.
 func (t *Trainer) Stopped() (said string, saved bool) {
 	all, err := rundir.List(t.RunDir())
-	return rundir.Stopped(t.RunDir(), t.step), err == nil && len(all) > 0
+	return rundir.InterruptedMessage(t.RunDir(), t.step), err == nil && len(all) > 0
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
@@ -38,9 +38,9 @@ func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 	require.Equal(t, 3, saved().Evaluated)
 
 	require.NoError(t, tr.steer(t.Context()))
-	require.Equal(t, 3, tr.pilot.Decided())
+	require.Equal(t, 3, tr.pilot.FirstUndecided())
 	require.NoError(t, tr.save())
-	require.Equal(t, 3, saved().Pilot.Decided())
+	require.Equal(t, 3, saved().Pilot.FirstUndecided())
 
 	require.DirExists(t, checkpoint(s.dir, 1))
 	tr.cfg.KeepLast, tr.cfg.KeepBest, tr.pilot.Anchor = 1, 0, 2
@@ -50,7 +50,7 @@ func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 
 // The state of the run in a checkpoint is restored; in a fork also where the fork began, which may use another seed.
 func TestAForkIsResumedAsOne(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	parent := setup{dir: t.TempDir(), words: []string{"max_steps=3", "save_every=3"}}
 	tr, _ := parent.open(t)
 	run(t, tr)

@@ -232,13 +232,13 @@ func TestARunAgainstAServer(t *testing.T) {
 		}
 		requireSame(t, want, got)
 	}
-	most, _, _ := game.Most()
+	most, _, _ := game.SessionCounts()
 	require.LessOrEqual(t, most, 5)
 	require.Eventually(t, func() bool { // a busy server may keep the run waiting
-		_, _, open := game.Most()
+		_, _, open := game.SessionCounts()
 		return open == 0
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, 2*2*12*2, game.Stepped)
+	require.Equal(t, 2*2*12*2, game.Actions)
 	at.Close()
 	steps, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)
@@ -251,14 +251,14 @@ func TestFailuresThatWereDrawnAheadArePassedOver(t *testing.T) {
 	tr, l := setup{words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
 	path := filepath.Join(t.TempDir(), "ahead.json")
 	for failed, kept := range map[int]bool{1: true, 2: false} {
-		s := rollouts.Ahead{Groups: []rollouts.AheadGroup{{Problem: tr.Pool().Take(1)[0].ID, Prompt: []int32{1}}}}
+		s := rollouts.SampledAhead{Groups: []rollouts.SampledGroup{{Problem: tr.Pool().Take(1)[0].ID, Prompt: []int32{1}}}}
 		g := &s.Groups[0]
 		for i := range 5 {
-			held := rollouts.Held{Record: &Conversation{Turns: []sampler.Turn{{End: 1}}, Most: 1}}
+			held := rollouts.ScoredConversation{Record: &Conversation{Turns: []sampler.Turn{{End: 1}}, Most: 1}}
 			if i < failed {
 				held.Score = reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA, Note: "connection refused"}
 			}
-			g.Held = append(g.Held, held)
+			g.Conversations = append(g.Conversations, held)
 			g.Rollouts = append(g.Rollouts, sampler.Rollout{Sample: i, Tokens: []int32{2}, LogProbs: []float32{-1}, Finish: sampler.Stop})
 		}
 		require.NoError(t, atomicfile.WriteJSON(path, s))

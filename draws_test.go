@@ -193,7 +193,7 @@ func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: withPilot("learning_rate=1e20", "max_steps=2")}
 	tr, l := s.open(t)
 	run(t, tr)
-	require.Equal(t, autopilot.GoesBack, readDeeds(t, s.dir)[0].Did)
+	require.Equal(t, autopilot.RolledBack, readDeeds(t, s.dir)[0].Did)
 	require.NotEmpty(t, l.metrics)
 }
 

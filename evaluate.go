@@ -33,7 +33,7 @@ type Evaluation struct {
 }
 
 // SameProblems reports whether two evaluations are of the same held-out problems, so that they can be compared.
-func (e *Evaluation) SameProblems(o *Evaluation) bool { return e.outcome().Alike(o.outcome()) }
+func (e *Evaluation) SameProblems(o *Evaluation) bool { return e.outcome().SameProblems(o.outcome()) }
 
 func (e *Evaluation) outcome() stats.Outcome {
 	return stats.Outcome{Step: e.Step, Problems: e.Problems, Value: e.Greedy, Judged: e.Judged}
@@ -77,7 +77,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	t.last, t.evaluated = &e, t.step+1
 	t.watcher.Evaluated(e, said)
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (e *Evaluation) countSampled(k int) {
 		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.bestOf(k))
 	}
 	e.Judged.Sampled = tried
-	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}
+	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.MeanShare(passK), BestOfK: stats.MeanShare(best), LeftOut: short}
 }
 
 // Summary is the evaluation in one line. A nil evaluation says that there was none.
@@ -159,8 +159,8 @@ func (e *Evaluation) Summary() string {
 	switch {
 	case e.Change != nil:
 		worth = "; " + e.Change.String()
-	case e.judged() < stats.Few:
-		worth = "; " + stats.TooFew(e.judged())
+	case e.judged() < stats.MinProblems:
+		worth = "; " + stats.TooFewNote(e.judged())
 	}
 	return fmt.Sprintf("held-out at step %d: pass@1 %s greedy%s%s", e.Step, stats.ShareText(e.Greedy, e.GreedyCI), sampled, worth)
 }

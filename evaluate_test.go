@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -126,7 +126,7 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Nil(t, grads)
 	layout, err := footprint.AdapterLayout(e.cfg, e.policy.LoRADims())
 	require.NoError(t, err)
-	require.Equal(t, kernels.F32.Size()*layout.Len(), tr.sampling.memory.Of("adapter")-e.sampling.memory.Of("adapter"))
+	require.Equal(t, kernels.F32.Size()*layout.Len(), tr.sampling.memory.BytesOf("adapter")-e.sampling.memory.BytesOf("adapter"))
 	found, err := e.Evaluate(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
@@ -164,7 +164,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 
 // If the held-out problems change, an evaluation is not compared with earlier ones, and the best checkpoint for each set is kept.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
 	s := setup{dir: t.TempDir(), words: append(words, "max_steps=3", "eval_problems=1")}
 	tr, _ := s.open(t)

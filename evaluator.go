@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/conversation"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -26,21 +26,21 @@ import (
 
 // Evaluator samples completions from a policy and scores them. It trains nothing, and opens no training problems.
 type Evaluator struct {
-	cfg        *configs.Config
-	watcher    Watcher
-	policy     *policy
-	problems   *sources.Problems
-	sampling   *sampling
-	judging    *judging.Judging
-	room       *conversation.Room // nil: completions are one turn
-	learns     bool               // it is part of a Trainer
-	trainedDir string             // directory of the adapter or model that the policy is loaded from
-	step       int                // training steps that the policy has behind it
-	leftOut    []string           // held-out problems to skip, as the policy was trained on them
-	baseline   stats.Judged       // an earlier evaluation to compare with; zero: none
-	turn       sync.Locker        // the lock on the backend, held while anything is computed
-	closers    []io.Closer
-	closed     bool
+	cfg           *configs.Config
+	watcher       Watcher
+	policy        *policy
+	problems      *sources.Problems
+	sampling      *sampling
+	judging       *judging.Judging
+	conversations *conversation.Sampler // nil: completions are one turn
+	learns        bool                  // it is part of a Trainer
+	trainedDir    string                // directory of the adapter or model that the policy is loaded from
+	step          int                   // training steps that the policy has behind it
+	leftOut       []string              // held-out problems to skip, as the policy was trained on them
+	baseline      stats.Judged          // an earlier evaluation to compare with; zero: none
+	turn          sync.Locker           // the lock on the backend, held while anything is computed
+	closers       []io.Closer
+	closed        bool
 }
 
 var errClosed = errors.New("grpo: used after Close")
@@ -48,7 +48,7 @@ var errClosed = errors.New("grpo: used after Close")
 // OpenEvaluator opens model, held-out problems, sampler and grader of a configuration, on a backend that the caller closes
 // after Close. The watcher may be nil. It honours WithGrader, WrapGrader, WithEnvironment, Beside and WithTurn.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
-	given.All("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
+	precondition.NotNil("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg
 	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trainedDir: cfg.Adapter}
 	err := cfg.Validate()
@@ -68,7 +68,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
-	if err = provenance.CheckWhole(e.trainedDir); err != nil {
+	if err = provenance.CheckIntact(e.trainedDir); err != nil {
 		return err
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
@@ -77,9 +77,9 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if err = provenance.CheckBase(e.trainedDir, e.policy.Dir); err != nil {
 		return err
 	}
-	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,
-		Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
-	if _, err = footprint.Of(run); err != nil {
+	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Trains: e.learns, Loaded: o.model != nil,
+		LocalSandbox: o.grader == nil && e.cfg.Sandbox != "fusion"}
+	if _, err = footprint.Estimate(run); err != nil {
 		return err
 	}
 	if e.learns {
@@ -95,12 +95,12 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, e.problems, o.env); err != nil {
+	if e.conversations, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, e.problems, o.env); err != nil {
 		return err
 	}
-	if e.room != nil {
-		e.closers = append(e.closers, e.room)
-		for _, note := range e.room.Notes {
+	if e.conversations != nil {
+		e.closers = append(e.closers, e.conversations)
+		for _, note := range e.conversations.Notes {
 			e.watcher.Warn(note)
 		}
 	}
@@ -156,7 +156,7 @@ const evaluationStep = -1
 
 // attempt samples and scores n completions of each problem.
 func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
-	given.All("grpo.Evaluator", "ctx", ctx)
+	precondition.NotNil("grpo.Evaluator", "ctx", ctx)
 	if e.closed {
 		return a, errClosed
 	}
@@ -209,15 +209,15 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 
 // sampleInto samples into g: completions for g to score, or conversations, whose environment has scored them already.
 func (e *Evaluator) sampleInto(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
-	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Ask, len(prompts))
+	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Request, len(prompts))
 	for i := range prompts {
 		p := &prompts[i]
-		asks[i] = conversation.Ask{Problem: &p.Problem, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+		asks[i] = conversation.Request{Problem: &p.Problem, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
 		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params, Key: asks[i].Key}
 		requests[i].Params.MaxTokens = min(params.MaxTokens, max(e.policy.Shape.MaxPositions-len(p.Tokens), 1))
 	}
-	if e.room != nil {
-		return e.room.Sample(ctx, e.sampling.engine, asks, n, params, func(d conversation.Drawn) {
+	if e.conversations != nil {
+		return e.conversations.Sample(ctx, e.sampling.engine, asks, n, params, func(d conversation.Result) {
 			g.Settle(e.rollout(prompts[d.Request].Index, d.Rollout, d.Record), d.Record.Score)
 			e.watcher.Advance(1, d.Record.Drawn(len(d.Tokens)))
 		})
@@ -256,7 +256,7 @@ func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 	scored := make([]Scored, len(marked))
 	for i, m := range marked {
 		scored[i] = Scored{m.Item, m.Score}
-		e.judging.Look(m.Score)
+		e.judging.Inspect(m.Score)
 	}
 	for _, w := range e.judging.Warnings() {
 		e.watcher.Warn(w)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -29,7 +29,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	require.NotZero(t, want.Advisor)
 	require.NotEqual(t, want.Advisor, tr.advisor)
 	tr.broken = errors.New("a step was lost")
-	deed := []autopilot.Deed{{}}
+	deed := []autopilot.Decision{{}}
 	_, err = tr.goBack(2, deed)
 	require.NoError(t, err)
 
@@ -60,7 +60,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 // A run that continues without its autopilot has the autopilot's earlier actions on record, but not its later ones; completions sampled
 // ahead with its settings are discarded.
 func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: withPilot("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
 	tr, _ := s.open(t)
 	run(t, tr)

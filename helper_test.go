@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -173,7 +173,7 @@ var golden = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	debug.SetGCPercent(400) // hundreds of small trainers are opened and closed
 	code := m.Run()
 	if dir, err := golden(); err == nil {
@@ -200,7 +200,7 @@ func files(t *testing.T, dir string) map[string]string {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	out[rundir.StateFile] = string(text)
-	for _, name := range []string{metricsFile, rollouts.Plain, rollouts.Compressed} {
+	for _, name := range []string{metricsFile, rollouts.PlainFile, rollouts.CompressedFile} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if name == metricsFile || !os.IsNotExist(err) {
 			require.NoError(t, err)
@@ -267,7 +267,7 @@ func stride(t *testing.T, short int) int {
 	case kills == 0:
 		short *= 2
 	}
-	if racing.Detected { // the code is the same at every moment
+	if race.Enabled { // the code is the same at every moment
 		short *= 5
 	}
 	return max(1, short/max(1, kills))

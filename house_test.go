@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The limits of a file, a function, a line and a package.
@@ -41,7 +41,7 @@ type source struct {
 
 // TestHouseRules limits sizes to keep the code readable: a function fits a screen, a file can be read at a sitting.
 func TestHouseRules(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	packages := map[string]int{}
 	files := handwritten(t)
 	require.Greater(t, len(files), 100)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 const module = "github.com/seed-7879b91d/grpo"
@@ -54,61 +54,61 @@ var layers = map[string][]string{
 	"internal/tally":      {"reward", "sampler"},
 	"internal/atomicfile": {},
 	// only for tests
-	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
-	"internal/plainpython": {},
-	"internal/racing":      {},
-	"internal/forms":       {},
-	"internal/nobody":      {},
-	"internal/apart":       {},
-	"internal/badinput":    {},
-	"internal/bundle":      {},
-	"internal/cachedir":    {},
-	"internal/cputime":     {},
-	"internal/episode":     {"sampler", "model", "reward", "data"},
-	"internal/conversation": {"configs", "data", "internal/apart", "internal/episode", "internal/judging", "internal/mcp",
+	"internal/backendtest":  {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
+	"internal/plainpython":  {},
+	"internal/race":         {},
+	"internal/testvariants": {},
+	"internal/privilege":    {},
+	"internal/procgroup":    {},
+	"internal/badinput":     {},
+	"internal/bundle":       {},
+	"internal/cachedir":     {},
+	"internal/cputime":      {},
+	"internal/episode":      {"sampler", "model", "reward", "data"},
+	"internal/conversation": {"configs", "data", "internal/procgroup", "internal/episode", "internal/judging", "internal/mcp",
 		"internal/openenv", "internal/sources",
 		"internal/tiny", "reward", "sampler"},
-	"internal/mcp":         {"internal/apart"},
-	"internal/openenv":     {},
-	"internal/footprint":   slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // for the memory that a card pins on the host
-	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
-	"internal/samples":     {},
-	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
-	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
-	"internal/disk":        {},
-	"internal/openfile":    {},
-	"internal/given":       {},
-	"internal/doctest":     {},
-	"internal/destination": {},
-	"internal/jsonl":       {},
-	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
-	"internal/learning":    {"configs", "kernels", "model", "optim", "internal/recipe"},
-	"internal/look":        {},
-	"internal/loopback":    {},
-	"internal/memory":      {},
-	"internal/nf4":         {"kernels", "internal/tensorfile"},
-	"internal/notice":      {},
-	"internal/objective":   {},
-	"internal/recipe":      {"configs", "kernels", "model", "internal/objective"},
-	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
-	"internal/serving":     {"sampler", "model", "kernels", "lora", "configs", "data", "internal/provenance", "internal/sources"},
-	"internal/plural":      {},
-	"internal/settings":    {},
-	"internal/splitmix":    {},
-	"internal/tensorfile":  {"kernels"},
-	"internal/rebuild":     {},
-	"internal/remote":      {"data", "reward"},
-	"internal/report":      {},
-	"internal/readers":     {"configs", "internal/report", "internal/rows"},
-	"internal/rows":        {"configs"},
-	"internal/meter":       {},
-	"internal/rundir":      {},
-	"internal/rollouts":    {"configs", "internal/conversation", "reward", "sampler"},
-	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
-	"internal/stats":       {},
-	"internal/tail":        {},
-	"internal/sweep":       {"configs", "internal/compare", "internal/rundir"},
-	"internal/version":     {},
+	"internal/mcp":          {"internal/procgroup"},
+	"internal/openenv":      {},
+	"internal/footprint":    slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // for the memory that a card pins on the host
+	"internal/gguf":         {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
+	"internal/samples":      {},
+	"internal/watch":        {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
+	"internal/compare":      {"configs", "internal/provenance", "internal/report", "internal/rundir"},
+	"internal/disk":         {},
+	"internal/openfile":     {},
+	"internal/precondition": {},
+	"internal/doctest":      {},
+	"internal/destination":  {},
+	"internal/jsonl":        {},
+	"internal/provenance":   {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
+	"internal/learning":     {"configs", "kernels", "model", "optim", "internal/recipe"},
+	"internal/display":      {},
+	"internal/loopback":     {},
+	"internal/memory":       {},
+	"internal/nf4":          {"kernels", "internal/tensorfile"},
+	"internal/notice":       {},
+	"internal/objective":    {},
+	"internal/recipe":       {"configs", "kernels", "model", "internal/objective"},
+	"internal/judging":      {"configs", "data", "internal/sources", "reward"},
+	"internal/serving":      {"sampler", "model", "kernels", "lora", "configs", "data", "internal/provenance", "internal/sources"},
+	"internal/plural":       {},
+	"internal/settings":     {},
+	"internal/splitmix":     {},
+	"internal/tensorfile":   {"kernels"},
+	"internal/rebuild":      {},
+	"internal/remote":       {"data", "reward"},
+	"internal/report":       {},
+	"internal/readers":      {"configs", "internal/report", "internal/rows"},
+	"internal/rows":         {"configs"},
+	"internal/meter":        {},
+	"internal/rundir":       {},
+	"internal/rollouts":     {"configs", "internal/conversation", "reward", "sampler"},
+	"internal/sources":      {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
+	"internal/stats":        {},
+	"internal/tail":         {},
+	"internal/sweep":        {"configs", "internal/compare", "internal/rundir"},
+	"internal/version":      {},
 	"internal/warmup": {"configs", "data", "internal/footprint", "internal/learning", "internal/objective", "internal/provenance",
 		"internal/readers", "internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},
 	"internal/tiny":      {"data"},
@@ -144,10 +144,9 @@ var (
 
 // commonPackages are the packages that every layer may import: they know nothing of models.
 var commonPackages = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/forms", "internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
-	"internal/nobody", "internal/notice", "internal/openfile",
-	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
-	"internal/version"}
+	"internal/display", "internal/jsonl", "internal/loopback", "internal/memory", "internal/meter", "internal/notice", "internal/openfile",
+	"internal/plainpython", "internal/plural", "internal/precondition", "internal/privilege", "internal/race", "internal/settings",
+	"internal/splitmix", "internal/stats", "internal/tail", "internal/testvariants", "internal/version"}
 
 // libraryUsers are the layers that may import a library.
 var libraryUsers = map[string][]string{
@@ -190,7 +189,7 @@ func room(pkg string) string {
 }
 
 func TestImportsPointDown(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, tags := range []string{"", "gpu"} {
 		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
 	}

@@ -13,7 +13,7 @@ func Resolve(s configs.Source) (*configs.Config, error) { return provenance.Reso
 
 // checkParts compares model, data and settings with the ones that the checkpoint recorded.
 func (t *Trainer) checkParts() (err error) {
-	if t.parts, err = provenance.Of(t.cfg, t.problems, t.judging.Sandbox.Kind != judging.Own); err != nil {
+	if t.parts, err = provenance.FingerprintInputs(t.cfg, t.problems, t.judging.Sandbox.Kind != judging.CallerGrader); err != nil {
 		return err
 	}
 	t.parts["model"] = t.policy.print

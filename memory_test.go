@@ -31,6 +31,6 @@ func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
 	}
 	require.NotContains(t, text, "sandbox 0", "a custom grader needs no sandbox")
 	planned := tr.sampling.memory
-	require.InEpsilon(t, tr.policy.WeightBytes(), planned.Of("weights"), 0.02)
+	require.InEpsilon(t, tr.policy.WeightBytes(), planned.BytesOf("weights"), 0.02)
 	require.Equal(t, tr.sampling.engine.CacheBytes, planned.Sampler.CacheBytes)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/learning"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/tally"
 	"github.com/seed-7879b91d/grpo/model"
@@ -95,7 +95,7 @@ func (m Metrics) Summary(t Timing) string { return strings.Join(m.Parts(t), "  "
 
 // Parts are the phrases of Summary, the most important first.
 func (m Metrics) Parts(t Timing) []string {
-	parts := []string{fmt.Sprintf("step %3d", m.Step), "reward " + look.Reward(m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
+	parts := []string{fmt.Sprintf("step %3d", m.Step), "reward " + display.Reward(m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
 		fmt.Sprintf("format %.2f", m.FormatRate), fmt.Sprintf("groups %d/%d", m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal)}
 	if m.RewardErrors > 0 {
 		parts = append(parts, fmt.Sprintf("%d not scored", m.RewardErrors))

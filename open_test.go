@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -21,7 +21,7 @@ import (
 )
 
 func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	whole, parts := t.TempDir(), t.TempDir()
 	words := []string{"train=full", "learning_rate=1e-5", "eval_every=-1"}
 	run(t, open(t, nil, append(words, "run_dir="+whole)...))
@@ -43,7 +43,7 @@ func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
 }
 
 func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	parent, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
@@ -65,7 +65,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 
 // A run keeps a copy of its data, and can be resumed when the source is gone or has changed.
 func TestARunOutlivesItsData(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it, %.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	problems := strings.ReplaceAll(task, "%", "a") + strings.ReplaceAll(task, "%", "b") + strings.ReplaceAll(task, "%", "c")
@@ -111,14 +111,14 @@ func TestARunOutlivesItsData(t *testing.T) {
 }
 
 func TestBlockedCompletionsAreCounted(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	list := filepath.Join(t.TempDir(), "blocked.txt")
 	require.NoError(t, os.WriteFile(list, []byte("def \n"), 0o644))
 	q := &listener{}
 	s := open(t, q, "run_dir="+t.TempDir(), "blocklist="+list, "reject_blocklisted=true", "eval_every=-1")
 	run(t, s)
 	blocked := 0
-	for _, r := range lines(t, s.RunDir(), rollouts.Plain) {
+	for _, r := range lines(t, s.RunDir(), rollouts.PlainFile) {
 		score := r["score"].(map[string]any)
 		if strings.Contains(r["text"].(string), "def ") {
 			require.Equal(t, "def ", score["blocked"])
@@ -147,7 +147,7 @@ func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 
 // An adapter of a downloaded model names the model as others can find it; other saved files give the paths of theirs.
 func TestAnAdapterNamesItsBase(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	home, local := t.TempDir(), filepath.Join(t.TempDir(), "mine")
 	repo := filepath.Join(home, "hub", "models--us--small")
@@ -177,7 +177,7 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 
 // If SANDBOX_URL sets the judge in the environment, Deterministic takes that into account.
 func TestASandboxElsewhereIsNotDeterministic(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Setenv("SANDBOX_URL", fusiontest.NewServer(t).URL)
 	_, err := tryOpen(t, nil, "deterministic=true", "run_dir="+t.TempDir())
 	require.EqualError(t, err, "deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
@@ -185,7 +185,7 @@ func TestASandboxElsewhereIsNotDeterministic(t *testing.T) {
 
 // A disproportionate reward is reported before the update that fails because of it.
 func TestAHugeRewardIsTold(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	huge := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
 		s, err := vowels(ctx, c)
 		s.Reward *= 1e35

@@ -45,7 +45,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: empty, initFrom: empty, err: "init_from=" + empty},
 	} {
 		cfg := &configs.Config{Resume: c.resume, RunDir: c.runDir, InitFrom: c.initFrom}
-		err := provenance.SettleRunDir(cfg)
+		err := provenance.ChooseRunDir(cfg)
 		var o origin
 		if err == nil {
 			o, err = findOrigin(cfg, nobody{})
@@ -69,11 +69,11 @@ func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
 	require.NoError(t, tr.Run(t.Context()))
 	require.NoError(t, os.CopyFS(alone, os.DirFS(checkpoint(dir, 2))))
 	cfg := &configs.Config{Resume: alone}
-	require.ErrorContains(t, provenance.SettleRunDir(cfg), "is a checkpoint outside a run; type init_from="+alone)
+	require.ErrorContains(t, provenance.ChooseRunDir(cfg), "is a checkpoint outside a run; type init_from="+alone)
 
 	t.Chdir(filepath.Join(dir, rundir.Checkpoints))
 	cfg.Resume = rundir.Name(2)
-	require.NoError(t, provenance.SettleRunDir(cfg))
+	require.NoError(t, provenance.ChooseRunDir(cfg))
 	require.Equal(t, "..", cfg.RunDir)
 }
 
@@ -82,7 +82,7 @@ func TestAShortLogHindersTheRunAlone(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=4", "eval_every=-1"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
-	log := filepath.Join(dir, rollouts.Plain)
+	log := filepath.Join(dir, rollouts.PlainFile)
 	info, err := os.Stat(log)
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(log, info.Size()-1))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -31,14 +31,14 @@ func ownLoss(s *model.LossSequence) float64 {
 
 // A run continues with the program's own parts that it began with, and with others only if that is allowed.
 func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	type change struct {
 		key         string
 		before, now []Option
 		refused     string
 		sandbox     bool // reopened without the own grader
 	}
-	for _, c := range racing.First([]change{
+	for _, c := range race.FirstOnly([]change{
 		{"reward", nil, []Option{WrapGrader(same)}, "reward: the program's own wrapper (WrapGrader), before nothing around", false},
 		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before the program's own grader (WithGrader)", true},
 		{"advantage", []Option{WithAdvantage(StdAdvantages)}, nil, "advantage: that of the settings, before", false},
@@ -143,7 +143,7 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 
 // Each step is replayed with the loss that was in force.
 func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	pull := func(s *model.LossSequence) float64 { // moves the policy differently from the built-in loss
 		for i := range s.Grad {
 			s.Grad[i] = s.Weight[i] * s.Advantage[i]
@@ -184,7 +184,7 @@ func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
 	require.Nil(t, last)
 	require.Equal(t, "nothing was evaluated", last.Summary())
 
-	many := Evaluation{Problems: stats.Few}
+	many := Evaluation{Problems: stats.MinProblems}
 	require.NotContains(t, many.Summary(), "too few", "where the record does not say which problems were judged")
 }
 

@@ -26,9 +26,9 @@ func (t *Trainer) startPilot() error {
 	case t.record == nil:
 		return badinput.Errorf("autopilot: it goes back to checkpoints, and this trainer is unrecorded; leave one of them out")
 	}
-	own := autopilot.Own(t.cfg, t.judging.Judge() != nil)
+	own := autopilot.Tunable(t.cfg, t.judging.Judge() != nil)
 	t.pilot = cmp.Or(t.pilot, autopilot.New(own))
-	t.pilot.GoesOn(own)
+	t.pilot.Resume(own)
 	if _, err := snapshot.Parse(t.record.Checkpoint(t.pilot.Anchor)); t.pilot.Anchor >= 0 && err != nil {
 		t.watcher.Warn(fmt.Sprintf("autopilot: no checkpoint of step %d any more; it goes back to step %d instead", t.pilot.Anchor, t.step))
 		t.pilot.Anchor = t.step
@@ -55,8 +55,8 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		return nil
 	}
 	var found stats.Judged
-	switch t.pilot.Wants(t.step, t.step == t.cfg.MaxSteps) {
-	case autopilot.Nothing:
+	switch t.pilot.NextAction(t.step, t.step == t.cfg.MaxSteps) {
+	case autopilot.NoAction:
 		return nil
 	case autopilot.Measure:
 		if found, err = t.measure(ctx); err != nil {
@@ -82,7 +82,7 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 	if back >= 0 && err == nil { // records the rollback, so that a resumed run starts from it too
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return errors.Join(err, failed)
 }
 
@@ -106,7 +106,7 @@ func (t *Trainer) measure(ctx context.Context) (found stats.Judged, err error) {
 
 // goBack rolls the run back to a checkpoint, except for the autopilot's own state, and returns the checksums of the
 // checkpoint's files. Records of later steps are set aside.
-func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, error) {
+func (t *Trainer) goBack(step int, deeds []autopilot.Decision) (map[string]string, error) {
 	dir := t.record.Checkpoint(step)
 	s, err := snapshot.Read(dir)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 	}
 	for _, m := range steps {
 		if m.Step > step {
-			deeds[0].Undone = append(deeds[0].Undone, autopilot.UndoneBy{Step: m.Step, Reward: m.MeanReward, KL: m.Drift.KL2})
+			deeds[0].Undone = append(deeds[0].Undone, autopilot.UndoneStep{Step: m.Step, Reward: m.MeanReward, KL: m.Drift.KL2})
 		}
 	}
 	t.turn.Lock()
@@ -131,14 +131,14 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 		return nil, err
 	}
 	t.step, t.evaluated, t.advisor, t.broken = s.Step, s.Evaluated, s.Advisor, nil
-	aside, err := t.record.Back(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
+	aside, err := t.record.RollBack(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
 	if err != nil {
 		return nil, err
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", step, aside))
 	}
-	return s.Checksum, errors.Join(t.ledger.GoesBack(step), t.recall())
+	return s.Checksum, errors.Join(t.ledger.RecordRollback(step), t.recall())
 }
 
 // Autopilot summarises what the autopilot did so far, "" if there is none.

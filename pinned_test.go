@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // Every later release must replay a recorded run to the same bytes. So the policy after two steps is recorded here, for settings with
 // different computations: a change here changes all runs recorded with such settings.
 func TestTheBitsOfARunAreKept(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	if runtime.GOARCH != "amd64" || strings.Contains(backend(t, 1).Name(), "portable") {
 		t.Skip("written down where there are fused multiply-adds of amd64; other processors may round otherwise")
 	}

@@ -38,7 +38,7 @@ func (t *Trainer) Plan() []string {
 		fmt.Sprintf("data: %s to train on, %s; prompts of up to %d tokens%s",
 			plural.Of(t.pool.Len(), "problem"), held, t.sampling.longestPrompt, left),
 		fmt.Sprintf("step: %s of up to %d tokens%s, %s%s",
-			cfg.Batch(), cfg.MaxTokens, t.room, steps, cfg.Rise(cfg.MaxSteps)),
+			cfg.Batch(), cfg.MaxTokens, t.conversations, steps, cfg.Rise(cfg.MaxSteps)),
 		"training: " + t.sampling.memory.Why,
 		fmt.Sprintf("memory: %s", t.sampling.memory),
 		t.sampling.engine.Plan.String(),

@@ -27,7 +27,7 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 	if err != nil {
 		return nil, err
 	}
-	o, err := footprint.Replaying(footprint.Run{Config: cfg, Backend: b, Dir: p.Dir, Learns: true})
+	o, err := footprint.ReplayOptions(footprint.Run{Config: cfg, Backend: b, Dir: p.Dir, Trains: true})
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
 		return p, err
 	}
-	if err = cmp.Or(footprint.CheckAdapter(cfg, p.Shape.LoRADims()), provenance.CheckWhole(p.Dir)); err == nil { // before the model is loaded
-		p.print, err = provenance.OfModel(p.Dir)
+	if err = cmp.Or(footprint.CheckAdapter(cfg, p.Shape.LoRADims()), provenance.CheckIntact(p.Dir)); err == nil { // before the model is loaded
+		p.print, err = provenance.FingerprintModel(p.Dir)
 	}
 	return p, err
 }

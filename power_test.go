@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // node is a file or a folder on a disk: its content, and the durable part of that.
@@ -82,16 +82,16 @@ func (d *cutDisk) rename(c nameChange) {
 func (d *cutDisk) do(op disk.Op) {
 	folder, name := filepath.Dir(op.Path), filepath.Base(op.Path)
 	switch op.Kind {
-	case disk.MadeFolder, disk.MadeFile:
+	case disk.CreatedFolder, disk.CreatedFile:
 		n := &node{}
-		if op.Kind == disk.MadeFolder {
+		if op.Kind == disk.CreatedFolder {
 			n.names, d.kept[n] = map[string]*node{}, map[string]*node{}
 		}
 		d.rename(nameChange{come: d.at(folder), asName: name, moved: n})
 	case disk.Wrote:
 		n := d.at(op.Path)
 		n.text = append(slices.Clone(n.text), op.Text...)
-	case disk.Cut:
+	case disk.Truncated:
 		n := d.at(op.Path)
 		n.text = slices.Clone(n.text[:op.Size])
 		n.least = min(n.least, len(n.text))
@@ -207,8 +207,8 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 // operations of a run that begins, saves, is stopped during an evaluation, is resumed, is killed after it resumed from a checkpoint, and
 // ends. This tests some of the moments; GRPO_KILLS=20 tests each.
 func TestThePowerIsCut(t *testing.T) {
-	racing.Again(t)
-	for _, recording := range forms.Each(2, "compress_rollouts=true", "record_rollouts=all") {
+	race.SkipCovered(t)
+	for _, recording := range testvariants.EveryNth(2, "compress_rollouts=true", "record_rollouts=all") {
 		t.Run(recording, func(t *testing.T) {
 			testPowerCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
 				"completions_per_prompt=3", "keep_last=1", recording)

@@ -47,7 +47,7 @@ func TestOtherReadersChangeNoResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, written, 1)
 	fresh := t.TempDir()
-	_, err = readers.Forms[0].Write(read.dir, fresh)
+	_, err = readers.Formats[0].Write(read.dir, fresh)
 	require.NoError(t, err)
 	require.Equal(t, text(fresh, filepath.Base(written[0])), text(written[0]))
 	ended, err := filepath.Glob(filepath.Join(store, "*", "*", "metrics", "steps", "mean_reward"))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -41,7 +41,7 @@ type record struct {
 // begin prepares the run directory before the first write. Log lines and checkpoints that are later than the checkpoint
 // that the run resumes from are set aside.
 func (t *Trainer) begin(ctx context.Context) error {
-	given.All("grpo.Trainer", "ctx", ctx)
+	precondition.NotNil("grpo.Trainer", "ctx", ctx)
 	switch {
 	case t.closed:
 		return errClosed
@@ -65,19 +65,19 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
 	}
-	for _, do := range []func() error{func() error { return t.problems.Keep(ctx) }, t.writeManifest, t.recall} {
+	for _, do := range []func() error{func() error { return t.problems.WriteCopies(ctx) }, t.writeManifest, t.recall} {
 		if err := do(); err != nil {
 			return err
 		}
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (t *Trainer) recall() error {
 // append adds a line to a log. Its error tells the user that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return r.Unwritten(err, "")
+		return r.WithResumeHint(err, "")
 	}
 	return nil
 }
@@ -118,16 +118,16 @@ func (r *record) append(name string, v any) error {
 // conclude records a step, has the advisor judge it and tells the watcher.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	e := evidence(m, timing, t.rewardKind())
-	e.Asks, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.Peak(), t.learner.Adam.Steps()
+	e.ModelJudged, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.PeakRate(), t.learner.Adam.Steps()
 	e.Steps = t.cfg.MaxSteps - t.start // a fork does not count the steps of its parent
 	advice := t.advisor.OnStep(e)
-	t.pilot.Heard(e, advice)
+	t.pilot.Observe(e, advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // the step may be recorded in part
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
-	t.report((*readers.Page).Follow)
+	t.report((*readers.Page).UpdateIfDue)
 	for _, a := range advice {
 		if a.Fatal {
 			return fatalError(a)
@@ -153,7 +153,7 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 		}
 	}
 	if err := w.End(); err != nil {
-		return r.Unwritten(err, "")
+		return r.WithResumeHint(err, "")
 	}
 	if err := r.append(metricsFile, m); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 func (r *record) evaluations() ([]Evaluation, error) {
 	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 	if err != nil || len(all) == 0 {
-		return all, rundir.Unread(err, r.Path)
+		return all, rundir.WithContinueHint(err, r.Path)
 	}
 	judged, err := provenance.JudgedOf(r.Path)
 	for i := range all {

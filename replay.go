@@ -11,9 +11,9 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -35,13 +35,13 @@ func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.B
 // where a policy differs from the recorded one by a bit. done is called after each step. The caller closes the backend.
 // A run that was trained with WithLoss needs the same loss here.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
-	given.All("grpo.Replay", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}
 	recorded, err := r.read(step)
 	if err != nil {
 		return nil, err
 	}
-	from, checkpoint, err := snapshot.Before(run, step, r.past.Manifest.Origin)
+	from, checkpoint, err := snapshot.LastBefore(run, step, r.past.Manifest.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	}
 	for n := from + 1; n <= step; n++ {
 		if cfg, _, err := r.past.At(n); recorded[n].Datums > 0 && kept.Groups[n] == nil {
-			return nil, cmp.Or(err, kept.Missing(n, cfg))
+			return nil, cmp.Or(err, kept.MissingError(n, cfg))
 		}
 	}
 	if err := r.open(ctx, from+1, checkpoint != ""); err != nil {
@@ -152,14 +152,14 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
 		return badinput.Errorf("step %d of run %s was trained with other files: %s; bring them back", step, r.dir, what)
 	}
-	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Own{Loss: loss})
+	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Overrides{Loss: loss})
 	return err
 }
 
 // reopenIfChanged reopens policy and learner if the run was resumed with other settings at this step, and carries weights and moments over.
 func (r *replay) reopenIfChanged(ctx context.Context, step int) (err error) {
 	_, start, err := r.past.At(step)
-	if err != nil || start.Same(r.start) {
+	if err != nil || start.Equal(r.start) {
 		return err
 	}
 	const remedy = "step %d began with other settings, and changing them takes a temporary file: %w; set TMPDIR to a folder with room for it"

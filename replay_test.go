@@ -13,10 +13,10 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -30,7 +30,7 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 
 // The first kind and conversations are runs of the embedded model in a real sandbox, the others of a smaller model.
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
-	for i, kind := range racing.First(forms.Each(2, [][]string{
+	for i, kind := range race.FirstOnly(testvariants.EveryNth(2, [][]string{
 		{"pipeline=full", "refill=true", "max_refills=1", "loss=ppo", "clip_dual=3", "kl_coef=0.1", "entropy_coef=0.01", "tis=token"},
 		{"pipeline=score", "num_iterations=2"},
 		{"env=heal", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "max_conversation_tokens=240"},
@@ -70,7 +70,7 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 
 // The adapter that a run began with is needed only to replay steps before the first checkpoint.
 func TestAReplayWithoutTheFirstAdapter(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	few := []string{"max_steps=3", "save_every=2", "eval_every=-1"}
 	first, dir := t.TempDir(), t.TempDir()
 	run(t, open(t, nil, append(few, "run_dir="+first)...))
@@ -85,13 +85,13 @@ func TestAReplayWithoutTheFirstAdapter(t *testing.T) {
 }
 
 func TestAChangedRecordIsNoticed(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	run(t, open(t, nil, "run_dir="+dir, "max_steps=2", "eval_every=-1"))
 	_, _, err := replayed(t, dir, 3)
 	require.ErrorContains(t, err, "step 3 is not recorded; its metrics are of steps 1 to 2")
 
-	path := filepath.Join(dir, rollouts.Plain)
+	path := filepath.Join(dir, rollouts.PlainFile)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for changed, want := range map[string]string{
@@ -156,7 +156,7 @@ func TestWhatIsNoRunIsNotReplayed(t *testing.T) {
 }
 
 func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4", "reduction=token_mean", "allow_change=reduction", "adam_beta1=0.5"}} {
 		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0", "order=serial")}.open(t)
@@ -178,7 +178,7 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 
 // A run recorded before a setting existed continues, and is replayed, as before, to the bit.
 func TestARunOfBeforeASetting(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	usual := []string{"max_steps=4", "eval_every=-1"}
 	t.Run("prefixes were shared", func(t *testing.T) {
 		testRunBeforeSetting(t, "share_prefixes", `"share_prefixes": false,`, append(usual, "share_prefixes=false"))
@@ -228,7 +228,7 @@ func testRunBeforeSetting(t *testing.T, key, setting string, words []string) {
 // A run in tile order continues and is replayed in that order on any machine, without being told, and after the backend has computed in
 // another order in between.
 func TestARunInTilesStaysInTiles(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	words := []string{"precision=bf16", "order=tiles", "max_steps=4", "eval_every=-1"}
 	whole := setup{dir: t.TempDir(), words: words}
 	tr, _ := whole.open(t)

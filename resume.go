@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -28,7 +28,7 @@ type origin struct {
 	state      snapshot.State
 	fork       bool // the checkpoint is another run's
 	earlier    bool // the run has later checkpoints
-	past       provenance.Past
+	past       provenance.ResumeOrigin
 }
 
 // openRecord decides on the run directory, claims it, and finds where the run starts.
@@ -40,7 +40,7 @@ func (t *Trainer) openRecord() error {
 	}
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
 	if !t.custom.unrecorded {
-		if err := provenance.SettleRunDir(t.cfg); err != nil {
+		if err := provenance.ChooseRunDir(t.cfg); err != nil {
 			return err
 		}
 		if err := t.claim(named); err != nil {
@@ -58,7 +58,7 @@ func (t *Trainer) openRecord() error {
 	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
 		return err
 	}
-	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
+	t.origin.past = provenance.ResumeOrigin{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
 	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend); err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func (t *Trainer) claim(named bool) error {
 	log := &logbook{Watcher: t.watcher}
 	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: page}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
-		report.File))
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.PlainFile, rollouts.CompressedFile,
+		logFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn("run_dir " + display.Line(dir.Path) + " has other files, and no run yet: " + display.Line(strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)
 }
@@ -98,7 +98,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 		return o, badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	switch {
-	case cfg.Resume == "never" && rundir.Trained(cfg.RunDir, logFiles):
+	case cfg.Resume == "never" && rundir.HasRun(cfg.RunDir, logFiles):
 		return o, badinput.Errorf("run_dir %s has a run with %s, and resume=never; choose another run_dir, or type resume=auto to resume it",
 			cfg.RunDir, plural.Of(len(all), "checkpoint"))
 	case len(all) > 0:
@@ -113,13 +113,13 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 // namedOrigin reads the checkpoint in dir, or the newest sound one of the run in dir. key is the setting that names it, for messages.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	named := strings.Replace(key+"=", "run=", "run ", 1) // "run" is a flag or an argument, not a setting
-	if err := provenance.CheckNamed(dir); err != nil {
+	if err := provenance.CheckExists(dir); err != nil {
 		return origin{}, badinput.Errorf("%s%w", named, err)
 	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := snapshot.Read(dir)
 		if err == nil && key == "resume" {
-			err = st.Fits(dir, run)
+			err = st.CheckLogs(dir, run)
 		}
 		all, lerr := rundir.List(run)
 		later := key == "resume" && len(all) > 0 && rundir.StepOf(all[0]) > st.Step
@@ -130,7 +130,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
-		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, originHint(key)))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.NoneResumable(damaged, originHint(key)))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; using an older checkpoint, %s", d, newest))
@@ -159,7 +159,7 @@ func (t *Trainer) resume() error {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.Adam); err != nil {
-		return provenance.Misfit(dir, err)
+		return provenance.LoadError(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *Trainer) resume() error {
 		return t.startPilot()
 	}
 	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
-	if err := t.startPilot(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
+	if err := t.startPilot(); err != nil || s.Pilot.DiscardsAhead(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
 		return err // rollouts that were sampled ahead belong to other settings or data: sample them anew
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
@@ -183,7 +183,7 @@ func (t *Trainer) resume() error {
 
 // Origin says in words where the run starts.
 func (t *Trainer) Origin() string {
-	o, from, dir := t.origin, look.Line(t.origin.checkpoint), look.Line(t.cfg.RunDir)
+	o, from, dir := t.origin, display.Line(t.origin.checkpoint), display.Line(t.cfg.RunDir)
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
 		return fmt.Sprintf("%s: the run has done all of its %s; type max_steps=N for more", from, plural.Of(t.cfg.MaxSteps, "step"))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -125,7 +125,7 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 }
 
 func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	run(t, tr)
@@ -142,10 +142,10 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	left, err = rundir.List(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", "step_*"))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
-	for _, name := range []string{metricsFile, rollouts.Plain} {
+	for _, name := range []string{metricsFile, rollouts.PlainFile} {
 		end, err := os.ReadFile(filepath.Join(filepath.Dir(aside[0]), name))
 		require.NoError(t, err)
 		now, err := os.ReadFile(filepath.Join(dir, name))
@@ -158,7 +158,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 
 // A damaged checkpoint is reported by name, the one before is used, and the damaged one is replaced when its step is reached again.
 func TestADamagedCheckpointIsReplaced(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
@@ -189,13 +189,13 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 
 // If a log is shorter than a checkpoint says, it is reported by name, and an earlier checkpoint that fits is used.
 func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
 	want := files(t, s.dir)
-	log := filepath.Join(s.dir, rollouts.Plain)
-	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.Plain])-1)))
+	log := filepath.Join(s.dir, rollouts.PlainFile)
+	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.PlainFile])-1)))
 	named := setup{dir: s.dir, words: []string{"max_steps=4", "resume=" + checkpoint(s.dir, 4)}}
 	_, _, err := named.tryOpen(t)
 	require.ErrorContains(t, err, "rollouts.jsonl has ")
@@ -278,7 +278,7 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 // A run killed before its first checkpoint is set aside as a whole, settings included, when another one begins in its place. A removed
 // manifest is written again.
 func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
@@ -294,7 +294,7 @@ func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
 	tr, _ = setup{dir: dir, words: []string{"max_steps=2", "learning_rate=0.5"}}.open(t)
 	require.NoError(t, tr.begin(t.Context()))
 	for name, want := range before {
-		kept, err := os.ReadFile(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "after_"+rundir.Name(0), name))
+		kept, err := os.ReadFile(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "after_"+rundir.Name(0), name))
 		require.NoError(t, err)
 		require.Equal(t, want, string(kept), name)
 	}

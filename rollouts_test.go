@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -19,11 +19,11 @@ import (
 // recordedCompletions is the completions recorded by a run, decompressed.
 func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 	t.Helper()
-	for _, name := range []string{rollouts.Plain, rollouts.Compressed} {
+	for _, name := range []string{rollouts.PlainFile, rollouts.CompressedFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			continue
 		}
-		require.NoError(t, jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
+		require.NoError(t, jsonl.EachComplete(filepath.Join(dir, name), func(line []byte) error {
 			var at struct{ Step int }
 			if text += string(line) + "\n"; len(steps) == 0 || steps[len(steps)-1] != at.Step {
 				require.NoError(t, json.Unmarshal(line, &at))
@@ -39,7 +39,7 @@ func recordedCompletions(t *testing.T, dir string) (text string, steps []int) {
 
 // The format of the record does not change the run; a compressed record has the same lines in fewer bytes.
 func TestRecordsOfEachForm(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	at := func(words ...string) (dir string, left map[string]string) {
 		s := setup{dir: filepath.Join(t.TempDir(), "run"), words: append(words, "max_steps=6", "eval_every=-1", "keep_best=0", "keep_last=0")}
 		tr, _ := s.open(t)
@@ -49,13 +49,13 @@ func TestRecordsOfEachForm(t *testing.T) {
 	plain, want := at()
 	lines, steps := recordedCompletions(t, plain)
 	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, steps)
-	require.Equal(t, want[rollouts.Plain], lines)
+	require.Equal(t, want[rollouts.PlainFile], lines)
 
 	packed, got := at("compress_rollouts=true")
 	same, _ := recordedCompletions(t, packed)
 	require.Equal(t, lines, same)
-	require.Less(t, 2*len(got[rollouts.Compressed]), len(lines))
-	require.NoFileExists(t, filepath.Join(packed, rollouts.Plain))
+	require.Less(t, 2*len(got[rollouts.CompressedFile]), len(lines))
+	require.NoFileExists(t, filepath.Join(packed, rollouts.PlainFile))
 
 	thin, thinned := at("record_rollouts=3", "compress_rollouts=true")
 	_, steps = recordedCompletions(t, thin)
@@ -63,7 +63,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 	none, nothing := at("record_rollouts=none")
 	_, steps = recordedCompletions(t, none)
 	require.Empty(t, steps)
-	require.NoFileExists(t, filepath.Join(none, rollouts.Plain))
+	require.NoFileExists(t, filepath.Join(none, rollouts.PlainFile))
 	for _, other := range []map[string]string{got, thinned, nothing} {
 		for _, name := range []string{metricsFile, momentsFile, provenance.AdapterDir + "/adapter_model.safetensors"} {
 			require.True(t, want[name] == other[name], name)
@@ -87,7 +87,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 
 // A run may change the format of its record. If it goes back, later lines are cut from every file, and set aside.
 func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	goOn := func(words ...string) {
 		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0", "keep_last=0")}.open(t)
@@ -103,7 +103,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	goOn("max_steps=6", "compress_rollouts=true")
 	text, _ := recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
-	first, err := os.ReadFile(filepath.Join(dir, rollouts.Plain))
+	first, err := os.ReadFile(filepath.Join(dir, rollouts.PlainFile))
 	require.NoError(t, err)
 	require.True(t, 0 < len(first) && len(first) < len(text), "each file must have a part of the completions")
 	_, _, err = replayed(t, dir, 6)
@@ -113,7 +113,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	text, _ = recordedCompletions(t, dir)
 	require.Equal(t, plain, text)
 	requireSame(t, want, files(t, dir))
-	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", rollouts.Compressed))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.RolledBackDir, "*", rollouts.CompressedFile))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside)
 }

@@ -25,13 +25,13 @@ func planSampling(ctx context.Context, run footprint.Run, p *policy, problems *s
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
-	longest, err := problems.Longest(ctx, p.Language, cfg, run.Learns)
+	longest, err := problems.Longest(ctx, p.Language, cfg, run.Trains)
 	if err != nil {
 		return nil, err
 	}
 	s.longestPrompt = longest
-	run.Prompt = s.longestPrompt
-	s.memory, err = footprint.Of(run)
+	run.MaxPrompt = s.longestPrompt
+	s.memory, err = footprint.Estimate(run)
 	return s, err
 }
 

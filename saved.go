@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -75,7 +75,7 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 		err = provenance.CheckBase(s.Trained(), p.Dir)
 	}
 	if err == nil {
-		asked := provenance.Asked{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
+		asked := provenance.EvaluationInputs{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
 		_, err = asked.Compare(s.state.Parts, s.watcher.Warn)
 	}
 	return p.Language, err
@@ -83,10 +83,10 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 
 // Evaluator opens an evaluator of the checkpoint, with the run's settings after change, which may be nil, has modified them.
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
-	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
-	s.state.Pilot.Judges(&cfg)
-	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
+	s.state.Pilot.RestoreFormatWeight(&cfg)
+	if err := provenance.CheckEvaluable(&cfg, s.Trained()); err != nil {
 		return nil, err
 	}
 	var err error
@@ -111,8 +111,8 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		s.watcher.Warn("judged differently than in the run, so these numbers do not compare with the run's: " + what)
 	}
 	if err = e.open(ctx, b, own); err == nil {
-		asked := provenance.Asked{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
-			Judged: e.judging.Sandbox.Kind != judging.Own, Converses: true}
+		asked := provenance.EvaluationInputs{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
+			Judged: e.judging.Sandbox.Kind != judging.CallerGrader, MultiTurn: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
 			e.baseline = stats.Judged{} // other problems under the same names: not comparable
@@ -130,7 +130,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 // OpenRun opens an Evaluator of the last checkpoint of the run in dir, or of dir if that is a checkpoint: OpenSaved, then Evaluator.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
-	given.All("grpo.OpenRun", "ctx", ctx, "b", b)
+	precondition.NotNil("grpo.OpenRun", "ctx", ctx, "b", b)
 	s, err := OpenSaved(dir, -1, w)
 	if err != nil {
 		return nil, err

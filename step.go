@@ -68,7 +68,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Update -> metrics, recorded.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
-	m.Components, m.Autopilot = t.judging.Components(scores(groups)), t.pilot.InForce()
+	m.Components, m.Autopilot = t.judging.Components(scores(groups)), t.pilot.Overrides()
 	spent.rewardFile = t.judging.CustomSeconds()
 	return m, t.conclude(m, timing(m, batch, spent, watch.Total()), groups)
 }
@@ -112,7 +112,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 		if u.Drift, err = t.learner.Drift(ctx, datums); err != nil {
 			return u, err
 		}
-		if err = t.learner.Whole(u, t.cfg); err != nil {
+		if err = t.learner.CheckUpdate(u, t.cfg); err != nil {
 			return u, err
 		}
 	}

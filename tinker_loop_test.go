@@ -74,7 +74,7 @@ func (l *tinkerLoop) draw(t *testing.T, prompts []Prompt, n int, params map[stri
 	scored := make([][]Scored, len(prompts))
 	var all sync.WaitGroup
 	for i, p := range prompts {
-		asks := client.Ask{N: n, Params: map[string]any{"max_tokens": l.cfg.MaxTokens, "seed": 1000*l.model.Seq + int64(i)}}
+		asks := client.SampleParams{N: n, Params: map[string]any{"max_tokens": l.cfg.MaxTokens, "seed": 1000*l.model.Seq + int64(i)}}
 		for k, v := range params {
 			asks.Params[k] = v
 		}
@@ -91,7 +91,7 @@ func (l *tinkerLoop) draw(t *testing.T, prompts []Prompt, n int, params map[stri
 }
 
 // grade samples for one prompt, and has the completions judged.
-func (l *tinkerLoop) grade(t *testing.T, p *Prompt, sampling *client.Sampling, a client.Ask) (scored []Scored) {
+func (l *tinkerLoop) grade(t *testing.T, p *Prompt, sampling *client.Sampling, a client.SampleParams) (scored []Scored) {
 	out, err := sampling.Sample(t.Context(), p.Tokens, a)
 	if err != nil {
 		t.Error(err)

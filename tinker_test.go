@@ -44,7 +44,7 @@ func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	p, err := model.Open(b, goldenModel(t), false, tr.policy.Options)
 	require.NoError(t, err)
 	store := t.TempDir()
-	s, err := tinker.New(tinker.Options{Store: store, Bases: []*tinker.Base{{Name: "golden", Policy: p, Backend: b, Turn: new(sync.Mutex)}}})
+	s, err := tinker.New(tinker.Options{Store: store, Bases: []*tinker.Base{{Name: "golden", Policy: p, Backend: b, Lock: new(sync.Mutex)}}})
 	require.NoError(t, err)
 	web := httptest.NewServer(s)
 	defer func() {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
@@ -50,7 +50,7 @@ type Trainer struct {
 // its settings. Nothing is written before the first step, except that an empty run_dir makes a new directory under runs, named by the
 // time, which Close removes if it is still empty. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
-	given.All("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
+	precondition.NotNil("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg // a run directory is filled in
 	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w), learns: true}, backend: b, custom: collect(options)}
 	if err := t.open(ctx); err != nil {
@@ -79,7 +79,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
 	var train []data.Problem
-	if train, t.checks, err = autopilot.Share(t.cfg, t.HeldOut(), t.problems.Train); err != nil {
+	if train, t.checks, err = autopilot.SplitProblems(t.cfg, t.HeldOut(), t.problems.Train); err != nil {
 		return err
 	}
 	t.pool, err = data.NewPool(train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
@@ -88,7 +88,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	}
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	own := recipe.Own{Advantage: t.custom.advantage, Loss: t.custom.loss}
+	own := recipe.Overrides{Advantage: t.custom.advantage, Loss: t.custom.loss}
 	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy.Policy, own); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 	} else if t.step > 0 && judging.Unscorable(err) {
 		err = errors.Join(err, t.save())
 	}
-	t.report(func(p *readers.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Finish(err) })
 	return err
 }
 
@@ -125,7 +125,7 @@ func (t *Trainer) run(ctx context.Context) error {
 		if err := t.evaluateIfDue(ctx); err != nil {
 			return fmt.Errorf("step %d: %w", t.step, err)
 		}
-		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 || t.pilot.Stands(t.step) {
+		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 || t.pilot.IsAnchor(t.step) {
 			if err := t.save(); err != nil {
 				return err
 			}
@@ -134,13 +134,13 @@ func (t *Trainer) run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
-			if why := learning.Lost(err); why != nil && t.pilot.Breaks(why) {
+			if why := learning.Divergence(err); why != nil && t.pilot.HandleBroken(why) {
 				continue
 			}
 			return err
 		}
 		if t.ledger != nil {
-			if err := t.ledger.Weighed(t.watcher.Warn); err != nil {
+			if err := t.ledger.RecordHash(t.watcher.Warn); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/objective"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -19,7 +19,7 @@ import (
 )
 
 func TestRewardRisesAndTheFirstUpdateIsOnPolicy(t *testing.T) {
-	if racing.Detected {
+	if race.Enabled {
 		t.Skip("shorter runs are the same goroutines")
 	}
 	words := []string{"max_steps=40", "eval_every=-1", "prompts_per_step=4", "completions_per_prompt=16", "learning_rate=0.01"}
@@ -56,7 +56,7 @@ func TestRunsAreEqualToTheByte(t *testing.T) {
 
 // With rounded rows, too, runs are equal to the byte and the ratio is 1 at the start of every step; but they differ from runs without.
 func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	run := func(threads int, precision string) map[string]string {
 		// deterministic, so that the run ends if sampler and trainer differ
 		s := setup{threads: threads, dir: t.TempDir(), words: []string{"max_steps=5", "deterministic=true", "precision=" + precision}}
@@ -70,7 +70,7 @@ func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
 }
 
 func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=10", "keep_last=2", "keep_best=1", "eval_every=2"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
@@ -91,7 +91,7 @@ func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
 
 // Only an evaluation of a step with a checkpoint can be the best.
 func TestTheBestIsAmongTheSaved(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=9", "keep_last=1", "keep_best=1", "eval_every=1", "save_every=3"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
@@ -219,7 +219,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	// Every step is recorded in full, whoever called it.
 	require.Len(t, lines(t, dir, metricsFile), 4)
 	require.Len(t, lines(t, dir, trainLogFile), 4)
-	require.Len(t, lines(t, dir, rollouts.Plain), 3*3*6+2*6)
+	require.Len(t, lines(t, dir, rollouts.PlainFile), 3*3*6+2*6)
 
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -250,7 +250,7 @@ func TestAnInfiniteDivergenceIsSkipped(t *testing.T) {
 }
 
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir := t.TempDir()
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it $ times.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	write := func(name, tasks string) string {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
@@ -20,7 +20,7 @@ type Adapter struct {
 
 // New makes an adapter of zeros. It has no effect, and no gradient: call Init before training.
 func New(l *Layout) *Adapter {
-	given.All("lora.New", "l", l)
+	precondition.NotNil("lora.New", "l", l)
 	return &Adapter{Layout: l, Values: make([]float32, l.Len())}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -27,13 +27,13 @@ const leastKept = 0.1
 // the adapter that is left after rounding: near 1, and less if the adapter is so small that most weights round back to
 // their old values. A merge that lost nearly all of its adapter is an error, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
-	given.All("lora.CheckMerge", "a", a)
+	precondition.NotNil("lora.CheckMerge", "a", a)
 	return CheckMergeContext(context.Background(), modelDir, a, mergedDir)
 }
 
 // CheckMergeContext is CheckMerge that stops with the error of ctx when ctx is done.
 func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
-	given.All("lora.CheckMergeContext", "ctx", ctx, "a", a)
+	precondition.NotNil("lora.CheckMergeContext", "ctx", ctx, "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -19,14 +19,14 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
-	given.All("lora.Merge", "a", a)
+	precondition.NotNil("lora.Merge", "a", a)
 	return MergeContext(context.Background(), modelDir, a, outDir)
 }
 
 // MergeContext is Merge that stops with the error of ctx, and leaves nothing behind, when ctx is done.
 func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
-	given.All("lora.MergeContext", "ctx", ctx, "a", a)
-	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
+	precondition.NotNil("lora.MergeContext", "ctx", ctx, "a", a)
+	return atomicfile.WriteDir(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 
 // mergeInto fills the folder outDir with the merged model.
@@ -109,7 +109,7 @@ func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, correct
 		write := s.Write
 		s.Write = func(w io.Writer) error {
 			defer f.Release(name)
-			return write(tensorfile.Until(ctx, w))
+			return write(tensorfile.ContextWriter(ctx, w))
 		}
 		sources = append(sources, s)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -24,7 +24,7 @@ const (
 // Save writes the adapter into the folder dir in PEFT's format. base is the name or path of the model
 // that it belongs to. The same adapter gives the same bytes. What Load would refuse is not written.
 func (a *Adapter) Save(dir, base string) error {
-	given.All("lora.Adapter.Save", "a", a)
+	precondition.NotNil("lora.Adapter.Save", "a", a)
 	if err := a.checkLen(a.Values); err != nil {
 		return err
 	}

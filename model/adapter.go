@@ -101,7 +101,7 @@ func (a *adapter) host(slab kernels.Buffer, values []float32) (*lora.Adapter, er
 }
 
 func (a *adapter) verify() (hash string, err error) {
-	host, err := a.host(a.slab.Params, a.copies.Room(a.Len()))
+	host, err := a.host(a.slab.Params, a.copies.HostBuffer(a.Len()))
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +118,7 @@ func (a *adapter) verify() (hash string, err error) {
 }
 
 func (a *adapter) save(dir, base string) error {
-	host, err := a.host(a.slab.Params, a.copies.Room(a.Len()))
+	host, err := a.host(a.slab.Params, a.copies.HostBuffer(a.Len()))
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (a *adapter) save(dir, base string) error {
 }
 
 func (a *adapter) restore(dir string) error {
-	saved, err := lora.LoadInto(dir, a.Dims, a.copies.Room)
+	saved, err := lora.LoadInto(dir, a.Dims, a.copies.HostBuffer)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (a *adapter) saveGradients(path string) error {
 	if a.slab.Grads == nil {
 		return errNothing()
 	}
-	grads, err := a.host(a.slab.Grads, a.copies.Room(a.Len()))
+	grads, err := a.host(a.slab.Grads, a.copies.HostBuffer(a.Len()))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Datum is one sequence to train on. Row i has the input Tokens[i] and the target Targets[i]; all five
@@ -128,7 +128,7 @@ func (j *datumJSON) spans() (spans [][2]int, err error) {
 // NewDatum makes a datum of a prompt of obLen tokens, at least 1, and its completion. logprobs[i] belongs to tokens[i+1], so
 // there is one less of them, and every token of the completion has the same advantage. The slices are kept, not copied.
 func NewDatum(tokens []int32, obLen int, logprobs []float32, advantage float32) Datum {
-	given.Between("model.NewDatum", "obLen", obLen, 1, len(tokens))
+	precondition.InRange("model.NewDatum", "obLen", obLen, 1, len(tokens))
 	return NewConversation(tokens, [][2]int{{obLen, len(tokens)}}, logprobs, advantage)
 }
 
@@ -142,8 +142,8 @@ func NewConversation(tokens []int32, spans [][2]int, logprobs []float32, advanta
 		Advantages: make([]float32, n), Mask: make([]bool, n),
 	}
 	for _, s := range spans {
-		given.Between("model.NewConversation", "the end of a span", s[1], max(s[0], 1), len(tokens))
-		given.Between("model.NewConversation", "the beginning of a span", s[0], 1, s[1])
+		precondition.InRange("model.NewConversation", "the end of a span", s[1], max(s[0], 1), len(tokens))
+		precondition.InRange("model.NewConversation", "the beginning of a span", s[0], 1, s[1])
 		for i := s[0] - 1; i < s[1]-1; i++ {
 			d.Advantages[i], d.Mask[i] = advantage, true
 		}

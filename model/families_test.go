@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -23,7 +23,7 @@ var families = goldenCases[2:]
 // Scores have the same bits alone, packed and with shared prefixes, and equal the trainer's; gradients do not depend on recomputation,
 // and with shared prefixes only on the order of sums.
 func TestOtherFamiliesHoldTheLaws(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, o := range []Options{{}, {Precision: BF16, Cache: BF16}} {
 		b := backendtest.CPU(t, cpu.Options{Threads: 2})
 		for _, name := range families {

@@ -37,7 +37,7 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Bias: bias, Trainable: b.full(), Factors: b.weights.precision.Cached()}
 	y := b.apply(l.Op(), in...)
 	if b.serving {
-		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.Number(layer, name), l.N, l.K), y, x)
+		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.LinearIndex(layer, name), l.N, l.K), y, x)
 	}
 	return y
 }
@@ -104,6 +104,6 @@ func (b *builder) AddBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node
 
 func (b *builder) head(hidden *gorgonia.Node, gradients bool) *gorgonia.Node {
 	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, b.cfg.LogitCap, gradients, b.full())
-	hidden = b.apply(ops.AskedRows(&b.inputs.run, b.cfg.Hidden), hidden)
+	hidden = b.apply(ops.TargetRows(&b.inputs.run, b.cfg.Hidden), hidden)
 	return b.apply(o, hidden, b.weight(b.cfg.HeadSlot()), b.inputRows("targets", &b.inputs.targets))
 }

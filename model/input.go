@@ -52,7 +52,7 @@ func (in *inputs) load(b kernels.Backend, batch *Batch, temperature float32) {
 		in.parents.loadInts(b, batch.Parents)
 		in.run.Spans.Parents = in.parents.Buf
 	}
-	in.run.Asked = ops.Asked{Again: in.again.Buf, Pairs: len(batch.Targets), Tokens: batch.Rows() + len(batch.Again)}
+	in.run.Asked = ops.Targets{Again: in.again.Buf, Pairs: len(batch.Targets), Tokens: batch.Rows() + len(batch.Again)}
 	in.run.InvTemp = 1 / temperature
 }
 

@@ -32,10 +32,10 @@ type LossSequence struct {
 // loadLoss sets the loss of the next run.
 func (p *Policy) loadLoss(o Objective, batch *Batch) {
 	run := &p.inputs.run
-	run.Loss, run.OwnLoss = o.Loss, nil
+	run.Loss, run.HostLoss = o.Loss, nil
 	if o.Custom != nil {
 		run.Loss = kernels.Loss{Kind: kernels.ImportanceSampling}
-		run.OwnLoss = func(dlogp, stats, logp, entropy kernels.Buffer) error {
+		run.HostLoss = func(dlogp, stats, logp, entropy kernels.Buffer) error {
 			return p.customLoss(o.Custom, batch, dlogp, stats, logp, entropy)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -60,7 +60,7 @@ func accumulated(t *testing.T, b kernels.Backend, r Recompute, datums []Datum, o
 }
 
 func TestACustomLossEqualsTheKernels(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {

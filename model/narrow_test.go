@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
@@ -16,7 +16,7 @@ type noBF16 struct{ kernels.Backend }
 
 // With rows stored in bf16 for the gradients, the forward pass is unchanged; gradients change a little, whatever is recomputed.
 func TestWhatWaitsInBF16(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	backendtest.On(t, kerneltest.NewReference(), testNarrow)
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -75,7 +75,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 
 // OpenContext is Open that stops with the error of ctx when ctx is done.
 func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
-	given.All("model.OpenContext", "ctx", ctx)
+	precondition.NotNil("model.OpenContext", "ctx", ctx)
 	cfg, err := ReadConfig(dir)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable b
 		return nil, err
 	}
 	defer set.Close()
-	set.Until(ctx)
+	set.SetContext(ctx)
 	return OpenSet(b, cfg, set, trainable, o)
 }
 
@@ -169,7 +169,7 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 
 // Attach copies an adapter to the policy, and replaces any before. Decoders, engines and optimizers made before still use the old one.
 func (p *Policy) Attach(a *lora.Adapter) error {
-	given.All("model.Policy.Attach", "a", a)
+	precondition.NotNil("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
 		return badinput.Errorf("an adapter cannot be attached to a model with train=full")
 	}

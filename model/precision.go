@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -79,7 +79,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	if o.Precision == I16 && !kernels.MultipliesWhole(b) {
 		return badinput.Errorf("precision int16 is for the processor, and this is %s; take precision bf16", b.Name())
 	}
-	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.Any(set)) {
+	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.AnyQuantised(set)) {
 		return badinput.Errorf("precision int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
 	}
 	return nil
@@ -87,7 +87,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 
 // resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
 func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
-	given.All("model.Open", "b", b)
+	precondition.NotNil("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
 		usual = BF16

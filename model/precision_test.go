@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -17,7 +17,7 @@ import (
 // Rounding factors of weights, or keys and values, changes log-probabilities, but no more than 8 bits per number explain; and it is done,
 // forward and backward.
 func TestRoundingMovesScoresALittle(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, name := range goldenCases {
 		for how, o := range roundings {
 			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o, kernels.Serial) })

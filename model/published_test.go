@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // An update of the master weights that was not published is detected, and reported.
 func TestAnUnpublishedAdapterIsFound(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			p := openGolden(t, b, name, "adapter", Options{})

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -43,8 +43,8 @@ func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature floa
 		return nil, badinput.Errorf("a model with train=full does not keep its original weights, so it has no reference policy; open it " +
 			"with train=lora")
 	}
-	p.inputs.run.Bare = true
-	defer func() { p.inputs.run.Bare = false }()
+	p.inputs.run.WithoutAdapter = true
+	defer func() { p.inputs.run.WithoutAdapter = false }()
 	return p.ScoreLearned(ctx, datums, temperature)
 }
 
@@ -60,7 +60,7 @@ func (p *Policy) ScoreLearned(ctx context.Context, datums []Datum, temperature f
 
 // score computes the log-probabilities of the rows in each mask, and calls done after each batch.
 func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, done func(sequences, tokens int)) ([][]float32, error) {
-	given.All("model.Policy.Score", "ctx", ctx)
+	precondition.NotNil("model.Policy.Score", "ctx", ctx)
 	longest, out := 0, make([][]float32, len(asked))
 	for _, d := range asked {
 		longest = max(longest, d.Rows())
@@ -107,7 +107,7 @@ type Objective struct {
 // Accumulate adds the gradient of the objective over the datums to the gradient slab, in micro-batches,
 // and returns statistics. The optimizer zeroes the gradients.
 func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
-	given.All("model.Policy.Accumulate", "ctx", ctx)
+	precondition.NotNil("model.Policy.Accumulate", "ctx", ctx)
 	var stats Stats
 	if err := o.Reduction.Check(); err != nil {
 		return stats, err

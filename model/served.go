@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
@@ -20,7 +20,7 @@ type Served struct {
 // Serve copies an adapter, of any rank, scale and targets, to the decoder, for rows of later runs. Such rows get the same bits as from
 // a policy with the adapter attached.
 func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
-	given.All("model.Decoder.Serve", "a", a)
+	precondition.NotNil("model.Decoder.Serve", "a", a)
 	switch {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")

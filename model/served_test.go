@@ -175,7 +175,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 		_, logps := s.run(4, []int{0})
 		said = append(said, logps[0])
 
-		kept := weak.Make(served.corrections[adapted.Number(0, "o")])
+		kept := weak.Make(served.corrections[adapted.LinearIndex(0, "o")])
 		s.d.Withdraw(served)
 		_, err = s.d.Run(&Rows{Tokens: []int32{1}, Positions: []int32{0}, Starts: []int32{0, 1}, Tables: []int32{0, 1, 2},
 			Adapters: []*Served{served}})

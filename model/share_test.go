@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
@@ -79,7 +79,7 @@ func (b *Batch) tokensOf(t *testing.T, row int32) []int32 {
 // Each trained token of a datum is in the batches once, at a row that reads what the datum's does; no batch exceeds its limits; no batch
 // has a row twice.
 func TestATrieHasEverySequence(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	all, alone := 0, 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -175,7 +175,7 @@ func sharedGradients(t *testing.T, p *Policy, b kernels.Backend, datums []Datum,
 // With shared prefixes the loss is the same, and gradients are the same but for rounding, for every loss, every kind of training, and
 // every kind of recomputation: by default each loss with one of the three kinds.
 func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	objectives := []Objective{{Custom: ownSequenceRatio, Reduction: SequenceMean}, {Custom: ownCrossEntropy, Reduction: Sum}}
 	for _, name := range []string{"importance_sampling", "ppo", "cispo", "cross_entropy"} {
 		loss, err := kernels.ParseLoss(name)
@@ -200,7 +200,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 						some = objectives[:4]
 					}
 					for i, objective := range some {
-						if i%3 != turn && !forms.All {
+						if i%3 != turn && !testvariants.Exhaustive {
 							continue
 						}
 						random := rand.New(rand.NewPCG(uint64(i), 3))
@@ -243,7 +243,7 @@ func openFor(t *testing.T, b kernels.Backend, full bool, o Options) *Policy {
 
 // Scores have the same bits whatever is shared, and on every backend; so do a custom loss's log-probabilities.
 func TestSharedPrefixesHaveTheScoresOfTheirSequences(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		random := rand.New(rand.NewPCG(9, 9))
 		for _, rows := range []int{40, 150, 1000} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -53,7 +53,7 @@ func distance(got, want []float32) float64 {
 }
 
 func TestGradientsMatchTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			for _, recompute := range []Recompute{RecomputeNone, RecomputeCheap, RecomputeBlocks} {
@@ -85,7 +85,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 
 // A whole training: the losses and norms of every step, and the final adapter.
 func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			var train goldenTrain

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -104,7 +104,7 @@ func TestWhatIsFrozenHasNoGradients(t *testing.T) {
 
 // Norms, biases and the embedding are exempt from weight decay.
 func TestNormsAndTheEmbeddingAreSpared(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -103,7 +103,7 @@ func compareSlots(t *testing.T, p *Policy, got, exact []float32) (worst float64)
 
 // Each tensor's gradient in bf16 is close to the unrounded one, and does not depend on the number of threads.
 func TestGradientsOfAWholeModelInBF16(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	gradients := func(name string, o Options, with cpu.Options) (p *Policy, grads []float32) {
 		b := backendtest.CPU(t, with)
 		defer func() { require.NoError(t, b.Close()) }()

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -65,7 +65,7 @@ func TestAdamDescends(t *testing.T) {
 
 // A non-finite gradient is found at any index, and the step does not happen.
 func TestNonFiniteGradient(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = chunk + 30 // the last ones are in a second chunk
 		p := newProblem(t, b, make([]float32, n), Defaults())

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -27,7 +27,7 @@ func (a *Adam) Configure(cfg Config) error {
 
 // Park copies the optimizer's state to s.
 func (a *Adam) Park(s *State) error {
-	given.All("optim.Adam.Park", "s", s)
+	precondition.NotNil("optim.Adam.Park", "s", s)
 	s.Steps = a.step
 	for _, mo := range []struct {
 		host *[]float32
@@ -46,7 +46,7 @@ func (a *Adam) Park(s *State) error {
 // Resume loads a state that Park copied. A state of another length, or with impossible values, is an input error, and
 // changes nothing.
 func (a *Adam) Resume(s *State) error {
-	given.All("optim.Adam.Resume", "s", s)
+	precondition.NotNil("optim.Adam.Resume", "s", s)
 	if err := s.check(a.params.Len()); err != nil {
 		return err
 	}

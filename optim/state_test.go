@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -18,7 +18,7 @@ import (
 
 // A run that is saved and resumed ends with the same bits as an uninterrupted one.
 func TestStateContinues(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = chunk + 5
 		path, again := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")

@@ -21,7 +21,7 @@ import (
 
 // TestMain lets more tests run at once than there are processors: they wait for limits to pass.
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	os.Unsetenv("SANDBOX_URL") // programs must run on this machine
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // A parameter named like one that is passed by position must be in that position.
 func TestParametersInAnotherPlace(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")
@@ -38,7 +38,7 @@ func TestParametersInAnotherPlace(t *testing.T) {
 
 // The message about a mistake in a reward file has its line, and says what to do.
 func TestFaultsOfARewardFileAreSaid(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")

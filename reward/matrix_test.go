@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/fusion/fusiontest"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -119,7 +119,7 @@ func TestMatrixOnAServer(t *testing.T) {
 	client, err := fusion.New(fusion.Options{URL: server.URL, Concurrency: 2})
 	require.NoError(t, err)
 	checkMatrix(t, NewJudge(rules, client, nil, nil),
-		"^call hack|^returned|other processes|descriptors|test files|one for the other", forms.Usual(3, 1))
+		"^call hack|^returned|other processes|descriptors|test files|one for the other", testvariants.Limit(3, 1))
 }
 
 // Nothing that one run leaves behind reaches the next.

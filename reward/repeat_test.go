@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // unpredictable are statements with an unpredictable value.
@@ -47,7 +47,7 @@ func TestEqualVerdicts(t *testing.T) {
 	drawn := len(want)
 	// Programs that draw at random get the same verdict every time: the seeds of hashes and of random are fixed.
 	const coin = "n = sum(map(int, input().split()))\nprint(n if %s else -n)"
-	for i := range forms.Usual(5, 10) {
+	for i := range testvariants.Limit(5, 10) {
 		add(fmt.Sprint("coin ", i), fmt.Sprintf(coin, fmt.Sprintf("hash('coin %d') %% 2", i)), "")
 		add(fmt.Sprint("draw ", i), fmt.Sprintf(coin, fmt.Sprintf("[random.random() for _ in range(%d)][-1] < 0.5", i+1)), "")
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -114,7 +114,7 @@ var returnedByNumpy = map[string]answer{
 // TestNumpy runs if there is an interpreter with numpy. Programs whose answers are tested find it preloaded, the others
 // import it in their own process.
 func TestNumpy(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	python := pythonWithNumpy(t)
 	open := func(preload string) *Judge {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -18,8 +18,8 @@ import (
 // Over many draws from a fixed model, tokens have the right frequencies, for each kind of truncation: by default a quarter of the draws.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	t.Parallel()
-	draws := forms.Usual(50_000, 200_000)
-	if racing.Detected {
+	draws := testvariants.Limit(50_000, 200_000)
+	if race.Enabled {
 		draws = 20_000
 	}
 	b := backendtest.CPU(t, cpu.Options{})

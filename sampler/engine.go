@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -36,7 +36,7 @@ type Engine struct {
 
 // New makes an engine for a policy, of the sizes that NewPlan computes.
 func New(p *model.Policy, o Options) (*Engine, error) {
-	given.All("sampler.New", "p", p)
+	precondition.NotNil("sampler.New", "p", p)
 	plan, err := NewPlan(p, o)
 	if err == nil {
 		err = plan.check(p)
@@ -76,7 +76,7 @@ func (on Events) of(request int, rollouts []Rollout) Listener {
 // Sample draws all completions of the requests, and returns them in the order of requests and samples. All
 // blocks are free afterwards, also after an error or when the context ends.
 func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]Rollout, error) {
-	given.All("sampler.Engine.Sample", "ctx", ctx)
+	precondition.NotNil("sampler.Engine.Sample", "ctx", ctx)
 	for i, r := range requests {
 		if err := r.check(e.cfg, e.MaxLength); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -24,7 +24,7 @@ import (
 var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		names := []string{"qwen3-tied", "qwen3-untied-sharded"}
 		if b.Order() != kerneltest.NewReference().Order() { // which is slow

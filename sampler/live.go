@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -172,7 +172,7 @@ func (l *Live) rouse() {
 // Run computes while there is work, and sleeps while there is none. It returns nil after Close, when the last request is
 // done. When ctx ends it cancels all requests, and after an error of the backend it fails them, and returns that error.
 func (l *Live) Run(ctx context.Context) error {
-	given.All("sampler.Live.Run", "ctx", ctx)
+	precondition.NotNil("sampler.Live.Run", "ctx", ctx)
 	for {
 		more := l.receive()
 		switch err := ctx.Err(); {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/internal/plural"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -118,7 +118,7 @@ func (p Plan) check(policy *model.Policy) error {
 // NewPlan computes the sizes of an engine for a policy, and refuses a cache that cannot hold one
 // sequence.
 func NewPlan(p *model.Policy, o Options) (Plan, error) {
-	given.All("sampler.NewPlan", "p", p)
+	precondition.NotNil("sampler.NewPlan", "p", p)
 	o = o.withDefaults()
 	if o.MaxSequences < 1 || o.MaxLength < 2 || o.TokenBudget < 1 {
 		return Plan{}, badinput.Errorf(

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
 // An adapter of a run belongs to the model that it was trained on: every verb refuses to apply it to another one, and says what to type.
 func TestAdaptersStayWithTheirBase(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
@@ -94,7 +94,7 @@ func requireNothingMade(t *testing.T, folder string) {
 // No verb accepts an adapter from a checkpoint whose files have changed: a flipped bit, another alpha. A copy outside is accepted as it
 // is.
 func TestDamagedAdaptersAreNotTaken(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()
@@ -140,7 +140,7 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 
 // The same for a fully trained model in a checkpoint.
 func TestDamagedModelsAreNotTaken(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	tasks(t)
 	folder := t.TempDir()

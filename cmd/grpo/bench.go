@@ -30,7 +30,7 @@ with the share of the hardware limit measured in the same run, and one JSON line
 medians.`,
 		Example: `  grpo bench train
   grpo bench decode --batch 32`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchGroupsCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(),
@@ -82,12 +82,12 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd, 0)
 	cmd.Flags().IntVar(&f.Batch, "batch", batch, "number of sequences")
 	cmd.Flags().IntVar(&f.Context, "context", context, "tokens of each sequence")
-	usage.Unused(cmd, "tokens", "max-rows")
+	usage.HideFlags(cmd, "tokens", "max-rows")
 }
 
 // command makes a verb that runs a benchmark and prints its result.
 func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
-	cmd.Args = usage.Takes()
+	cmd.Args = usage.Args()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -113,7 +113,7 @@ func newBenchGemmCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(verb(bench.GemmVerb), func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
 	f.register(cmd, 16)
-	usage.Unused(cmd, "quantize", "kv-cache-dtype", "rank", "adapter-precision", "max-rows")
+	usage.HideFlags(cmd, "quantize", "kv-cache-dtype", "rank", "adapter-precision", "max-rows")
 	return cmd
 }
 
@@ -136,7 +136,7 @@ func newBenchLongCmd() *cobra.Command {
 	f.register(cmd, 16)
 	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "lengths of the sequence in tokens")
 	f.registerRecompute(cmd)
-	usage.Unused(cmd, "tokens", "max-rows", "runs")
+	usage.HideFlags(cmd, "tokens", "max-rows", "runs")
 	return cmd
 }
 
@@ -153,7 +153,7 @@ func newBenchGroupsCmd() *cobra.Command {
 	cmd.Flags().IntVar(&g.Prompt, "prompt-tokens", 512, "tokens of each prompt")
 	cmd.Flags().IntVar(&g.Completion, "completion-tokens", 256, "tokens of each completion")
 	cmd.Flags().Lookup("max-rows").Usage = "tokens in a batch; 0: as many as a group has"
-	usage.Unused(cmd, "tokens")
+	usage.HideFlags(cmd, "tokens")
 	return cmd
 }
 
@@ -180,7 +180,7 @@ func newBenchDraftsCmd() *cobra.Command {
 		return d.Run(ctx)
 	})
 	f.registerSampling(cmd, 4, 128)
-	usage.Unused(cmd, "rank")
+	usage.HideFlags(cmd, "rank")
 	cmd.Flags().Float64SliceVar(&d.Alike, "alike", []float64{0, 0.7, 0.8, 0.9}, "`shares` of the draft text that match the completion")
 	return cmd
 }
@@ -194,7 +194,7 @@ func newBenchServeCmd() *cobra.Command {
 	})
 	f.register(cmd, 0)
 	l.Register(cmd.Flags())
-	usage.Unused(cmd, "tokens", "max-rows", "rank")
+	usage.HideFlags(cmd, "tokens", "max-rows", "rank")
 	return cmd
 }
 
@@ -209,7 +209,7 @@ func newBenchSandboxCmd() *cobra.Command {
 		Long: `Measures trivial programs in sandbox cells that are already started, one at a time and on all slots, and
 the judging of a whole step: completions that are all different, each with many tests. For comparison it
 starts the same interpreter without any isolation.`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if b.Options, err = flags.Cells(); err != nil {
@@ -297,21 +297,21 @@ just before: memory reads, fused multiply-adds, mma.sync products.
 If a check fails, the exit code is 1. --size smoke uses a tiny model, for an emulated card.`,
 		Example: `  grpo bench card
   GRPO_CUDA_LIB=$(make -s emulator | tail -n 1) bin/grpo bench card --size smoke`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := device.Check(c.Device); err != nil {
 				return badinput.Errorf("--device: %w", err)
 			}
 			c.Open = openDevice(cmd.Context())
 			if contract {
-				return c.HoldContract()
+				return c.CheckContract()
 			}
 			self, err := os.Executable()
 			if err != nil {
 				return err
 			}
 			c.Contract = []string{self, "bench", "card", "--contract", "--device", c.Device, "--size", c.Size}
-			c.Say = func(line string) { screen.Tell(cmd.ErrOrStderr(), line) }
+			c.Say = func(line string) { screen.PrintLine(cmd.ErrOrStderr(), line) }
 			r, err := c.Run(cmd.Context())
 			if err != nil {
 				return err

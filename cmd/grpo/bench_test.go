@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // lastLine decodes the JSON line at the end of a benchmark's output.
@@ -21,7 +21,7 @@ func lastLine(t *testing.T, out string, v any) {
 }
 
 func TestBenchStep(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	out, errs, code := shell(t, "", "bench", "step", "--steps", "1", "--rounds", "1", "--share", "0",
 		"prompts_per_step=2", "completions_per_prompt=4")
@@ -63,7 +63,7 @@ func TestBenchStepRefuses(t *testing.T) {
 }
 
 func TestBenchSandbox(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	out, errs, code := shell(t, "", "bench", "sandbox", "--runs", "20", "--completions", "3", "--tests", "2", "--sandbox-slots", "2")
 	require.Zero(t, code, errs)
@@ -94,7 +94,7 @@ func TestBenchesOfAModel(t *testing.T) {
 		{"groups --rank 2 --prompts 1 --completions 3 --prompt-tokens 16 --completion-tokens 8", []string{"alone_s", "shared_s", "times_alone"}},
 		{"train --tokens 8 --quantize nf4 --recompute blocks", []string{"tokens_per_s"}},
 	}
-	for _, b := range racing.First(forms.Each(2, all...)...) {
+	for _, b := range race.FirstOnly(testvariants.EveryNth(2, all...)...) {
 		words := strings.Fields(b.line)
 		once := []string{"--runs", "1"}
 		if words[0] == "long" { // it has a run for each length

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // damage is a kind of damage to a file of a checkpoint.
@@ -55,7 +55,7 @@ func (d damage) do(t *testing.T, checkpoint string) {
 // Each file of a checkpoint can be truncated, have a flipped bit, or be missing: that is reported, and the run resumes from the last
 // intact checkpoint.
 func TestDamagedCheckpoints(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	all := damages()
@@ -99,7 +99,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 
 // Partial files of processes that were killed while writing are removed when the run is resumed, and nothing else.
 func TestLeftoversAreSwept(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder := filepath.Join(t.TempDir(), "[a-b]*")
 	run := filepath.Join(folder, "run")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // ownMounts are flags of unshare to get a mount namespace: in a user namespace, which most machines allow to everybody, or as root.
@@ -33,7 +33,7 @@ func ownMounts(t *testing.T) (flags string) {
 // A run on a full disk ends with one line, and can be resumed once there is room: because the file system has grown, or files were
 // removed. By default only every second of these disks is tested.
 func TestFullDisks(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	mounts := ownMounts(t)
 	o := newFakeSandbox(t)
 	exe, err := os.Executable()
@@ -50,7 +50,7 @@ func TestFullDisks(t *testing.T) {
 		code       int
 		says, mend string
 	}
-	for _, c := range racing.First(forms.Each(3, []disk{
+	for _, c := range race.FirstOnly(testvariants.EveryNth(3, []disk{
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
 		{"no room for completions", "size=28k", exitFailed, "rollouts.jsonl", larger},
@@ -96,7 +96,7 @@ func TestFullDisks(t *testing.T) {
 // If there is no room for a model, the line names the path that was typed, not the temporary folder, and says what to do. That folder is
 // removed, and so is one that was created for the result.
 func TestFullDisksOfResults(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	mounts := ownMounts(t)
 	problems := filepath.Join(t.TempDir(), "problems.jsonl")
 	write(t, problems, manyProblems())
@@ -108,7 +108,7 @@ func TestFullDisksOfResults(t *testing.T) {
 	write(t, datums, `{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":1}`)
 	_, errs, code := shell(t, "", "replay", "--model", "tiny", "--rank", "1", "--datums", datums, "--out", adapter)
 	require.Zero(t, code, errs)
-	for _, c := range racing.First(
+	for _, c := range race.FirstOnly(
 		"quantize --model tiny",
 		"merge --model tiny --adapter "+adapter,
 		"merge --model tiny --quantize nf4 --adapter "+adapter,
@@ -171,7 +171,7 @@ func TestTheCacheHasNoRoom(t *testing.T) {
 
 // If the log cannot be written, that is reported at the end, and has no other consequence.
 func TestTheLogHasNoRoom(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/doctest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The commands of the pages are run as typed, in the order of a page, each page in a folder with what its reader has by then. This test
 // covers some quick pages; `make docs-run` covers all, in a fresh clone of what is committed, except commands that a page excludes with a
 // reason.
 func TestThePagesAsTyped(t *testing.T) {
-	if racing.Detected {
+	if race.Enabled {
 		t.Skip("processes, which the detector does not see into")
 	}
 	needsSandbox(t)
@@ -85,12 +85,12 @@ func (r *docSession) read(t *testing.T, not map[string]int) {
 	require.NoError(t, err)
 	page, err := doctest.Parse(string(text))
 	require.NoError(t, err)
-	for _, thing := range page.Has {
+	for _, thing := range page.Prerequisites {
 		r.have(t, thing)
 	}
 	defer r.stopServing(t)
 	for _, c := range page.Commands {
-		if why := doctest.Why(c, presetIsTiny); why != "" {
+		if why := doctest.SkipReason(c, presetIsTiny); why != "" {
 			not[why]++
 			continue
 		}

@@ -24,7 +24,7 @@ func newDoctorCmd() *cobra.Command {
 what is not protected. Then it lists the interpreter, processors, memory, disk and graphics cards, and
 with --model the memory of its weights, as published and in four bits. The exit code is 0 if nothing that
 grpo needs is missing.`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cells, err := flags.Cells()
 			if err != nil {
@@ -38,7 +38,7 @@ grpo needs is missing.`,
 				asked = append(asked, doctor.ExamineServers(cmd.Context(), servers)...)
 			}
 			// This may restart the process as the program with the GPU backend, so it comes first.
-			rebuilt := rebuild.Here(cmd.Context(), "auto")
+			rebuilt := rebuild.ExecIfNeeded(cmd.Context(), "auto")
 			findings := append(doctor.Examine(cmd.Context(), cells, rebuilt), asked...)
 			if err := cmd.Context().Err(); err != nil {
 				return err // interrupted: nothing is known to be missing

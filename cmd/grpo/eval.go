@@ -145,7 +145,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 // checkOut checks where the completions are to be written.
 func (f *evalFlags) checkOut(cfg *configs.Config) error {
 	return destination.Place{Flag: "--out", Path: f.out, Name: "answers.jsonl", Run: f.recorded,
-		Reads: []string{cfg.TestData, cfg.Model, cfg.Adapter, cfg.RewardFile, cfg.PromptTemplate}}.Check()
+		Inputs: []string{cfg.TestData, cfg.Model, cfg.Adapter, cfg.RewardFile, cfg.PromptTemplate}}.Check()
 }
 
 // open opens an evaluator with these settings, or those of a run.

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -36,7 +36,7 @@ func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.L
 
 // The report follows from the lines, and the lines from the seed.
 func TestEval(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	args := []string{"--problems", "6", "--samples", "3", "--k", "2", "--seed", "5"}
 	r, lines, text := evaluate(t, args...)
@@ -102,7 +102,7 @@ func TestEvalPrintsATable(t *testing.T) {
 
 // An adapter of any rank changes the model's output; an untrained one does not.
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	run := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=2",
@@ -231,7 +231,7 @@ func TestEvalTakesWhatItReads(t *testing.T) {
 
 // Evaluating a run gives the results of its own evaluation: the same settings, problems and draws.
 func TestEvalOfARun(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	needsSandbox(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "threads=1", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",

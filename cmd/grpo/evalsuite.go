@@ -23,7 +23,7 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 		return err
 	}
 	f.data, f.problems = f.plan.Tasks, 0 // all that were asked for
-	f.plan.Settle(suites.Asked{Samples: &f.samples, K: &f.k, MaxTokens: &f.maxToks, Temperature: &f.temperature})
+	f.plan.ApplyDefaults(suites.Requested{Samples: &f.samples, K: &f.k, MaxTokens: &f.maxToks, Temperature: &f.temperature})
 	for _, flag := range []string{"samples", "k", "temperature", "problems"} {
 		cmd.Flags().Lookup(flag).Changed = true // also for --run
 	}
@@ -72,7 +72,7 @@ func (f *evalFlags) card(ctx context.Context, e *grpo.Evaluator, found *grpo.Eva
 		return nil, nil
 	}
 	r.Data, r.Split = f.plan.String(), ""
-	c, err := f.plan.Card(ctx, suites.Evaluated{Evaluator: e, Evaluation: found, Report: r, Run: f.trained, RunDir: f.recorded})
+	c, err := f.plan.Card(ctx, suites.CardInput{Evaluator: e, Evaluation: found, Report: r, Run: f.trained, RunDir: f.recorded})
 	if err != nil {
 		return nil, err
 	}

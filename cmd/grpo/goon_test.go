@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
 // A run named alone continues with its own settings; settings typed with it override those, and the initial ones stay on record.
 func TestANamedRunBringsItsSettings(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
 	run := filepath.Join(folder, "run")
@@ -79,7 +79,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 
 // The settings of a run are stored twice.
 func TestLostSettingsComeBack(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")
@@ -108,7 +108,7 @@ func TestLostSettingsComeBack(t *testing.T) {
 
 // Changes of a run's input files are noticed.
 func TestChangedFilesAreNoticed(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder, files := t.TempDir(), t.TempDir()
 	run, model := filepath.Join(folder, "run"), filepath.Join(files, "model")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // Settings and flags of other trainers are answered with the equivalent here.
@@ -45,7 +45,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 
 // The name of the embedded model is accepted wherever a model is expected.
 func TestEveryVerbKnowsTheModelOfTheProgram(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, err := grpo.ModelDir(t.Context(), "tiny")
 	require.NoError(t, err)
 	text := func(stdin, line string) string {

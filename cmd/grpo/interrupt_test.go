@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // phases are moments of a run, as seen by its sandbox.
@@ -96,7 +96,7 @@ func TestStoppedRunsGoOn(t *testing.T) {
 		})
 	}
 	for name, phase := range phases {
-		if phase.seldom && !forms.All {
+		if phase.seldom && !testvariants.Exhaustive {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestStoppedVerbsSaySo(t *testing.T) {
 	require.NoError(t, err)
 	datums := write(t, filepath.Join(t.TempDir(), "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
 	const ofChildren = "bench sandbox --runs 10000000" // the work is done by child processes, so its own processor time is small
-	for _, line := range forms.Each(4, "eval --samples 4000 threads=1", "bench gemm --shape tiny --runs 1000000", ofChildren,
+	for _, line := range testvariants.EveryNth(4, "eval --samples 4000 threads=1", "bench gemm --shape tiny --runs 1000000", ofChildren,
 		"sample --model tiny --prompt x --n 20000 --json",
 		"replay --model tiny --rank 1 --steps 1000000 --out adapter --threads 1 --datums "+datums) {
 		began := ""

@@ -16,12 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // A run ends with the same bits however often its processes are killed, and with any number of threads. GRPO_KILLS=20 kills more often.
 func TestRunsEndAlike(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}

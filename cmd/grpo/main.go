@@ -41,7 +41,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/internal/version"
@@ -62,8 +62,8 @@ var savesOnInterrupt atomic.Bool
 
 func main() {
 	ctx := interruptible()
-	device.Tell = func(line string) { screen.Tell(os.Stderr, line) }
-	ctx = rebuild.With(ctx, rebuild.Options{Say: device.Tell, Progress: screen.Building(os.Stderr)})
+	device.Tell = func(line string) { screen.PrintLine(os.Stderr, line) }
+	ctx = rebuild.WithOptions(ctx, rebuild.Options{Say: device.Tell, Progress: screen.BuildProgress(os.Stderr)})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -99,15 +99,15 @@ func interruptible() context.Context {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetIn(input.Until(ctx, stdin))
+	root.SetIn(input.ContextReader(ctx, stdin))
 	out := &checkedOutput{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	usage.AddHelpers(root)
 	started := false
 	noteStart(root, &started)
-	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
-	ctx = notice.With(ctx, screen.Once(stderr))
+	ctx = hub.WithProgress(ctx, screen.DownloadProgress(stderr))
+	ctx = notice.WithHandler(ctx, screen.WarnOnce(stderr))
 	verb, err := root.ExecuteContextC(ctx)
 	if out.err != nil && (err == nil || !started) {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = usage.Explain(verb, err)
 	}
 	err = interruptedError(ctx, verb, err)
-	fmt.Fprintf(stderr, "grpo: %s\n", look.Visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
+	fmt.Fprintf(stderr, "grpo: %s\n", display.Visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
 	switch {
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
 		return exitInterrupted

@@ -23,7 +23,9 @@ import (
 func newMergeCmd() *cobra.Command {
 	var flags policyFlags
 	var out string
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
+	place := func() destination.Place {
+		return destination.Place{Flag: "--out", Path: out, IsDir: true, ReplaceEmpty: true}
+	}
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
 		Short: "Merge an adapter into the weights of a model",
@@ -33,7 +35,7 @@ only if all agree. An adapter so small that rounding would lose nearly all of it
 to bf16, and the result is in bf16. For the adapter of a run with quantize=nf4 give --quantize nf4: it is merged into the
 weights that the run saw, so the result is the model that was trained.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --out ~/Qwen3-0.6B-coder`,
-		Args:    usage.Takes(),
+		Args:    usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := merge(cmd.Context(), &flags, out)
 			if err == nil {
@@ -43,7 +45,7 @@ weights that the run saw, so the result is the model that was trained.`,
 		},
 	}
 	flags.register(cmd)
-	usage.First(cmd, func([]string) error { return place().Check() })
+	usage.CheckBefore(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))
@@ -78,8 +80,8 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err != nil {
 		return "", err
 	}
-	out = atomicfile.Led(out)
-	beside, done, err := atomicfile.Beside(out)
+	out = atomicfile.ResolveLink(out)
+	beside, done, err := atomicfile.TempDir(out)
 	if err != nil {
 		return "", err
 	}

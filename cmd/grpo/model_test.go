@@ -238,7 +238,7 @@ func TestQuantizeVerb(t *testing.T) {
 	// An adapter trained on the dequantised weights may be applied to the codes.
 	adapter, trained := filepath.Join(dir, "adapter"), golden("qwen3-tied")
 	require.NoError(t, os.CopyFS(adapter, os.DirFS(golden("qwen3-tied", "adapter"))))
-	part, err := provenance.OfModel(trained)
+	part, err := provenance.FingerprintModel(trained)
 	require.NoError(t, err)
 	require.NoError(t, provenance.WriteBase(adapter, part))
 	_, errs, code = shell(t, sequence, "score", "--model", small, "--adapter", adapter)

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/doctest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The commands on the pages are valid: their verbs, flags and settings exist and accept the values, make has the targets, and a pattern
 // of tests matches some.
 func TestTheCommandsOfThePages(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	counts := map[string]int{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -60,7 +60,7 @@ func TestCommandsThatCannotBeTyped(t *testing.T) {
 		"grpo learning_rat=1 max_steps=2":     "learning_rat",
 		"grpo --preset qwen9 data=tasks.json": "qwen9",
 	} {
-		words, err := doctest.Words(line)
+		words, err := doctest.SplitCommands(line)
 		require.NoError(t, err)
 		err = parseCommand(words[0][1:])
 		if says == "" {
@@ -87,7 +87,7 @@ func blockCommands(t *testing.T, path, text string) (commands [][]string) {
 	page, err := doctest.Parse(text)
 	require.NoError(t, err, path)
 	for _, c := range page.Commands {
-		words, err := doctest.Words(c.Text)
+		words, err := doctest.SplitCommands(c.Text)
 		require.NoError(t, err, "%s:%d: %s", path, c.Line, c.Text)
 		commands = append(commands, words...)
 	}
@@ -97,7 +97,7 @@ func blockCommands(t *testing.T, path, text string) (commands [][]string) {
 // inSentences are the commands quoted in a page's sentences; those of grpo may lack their arguments.
 func inSentences(page string) (commands [][]string) {
 	for _, span := range quoted.FindAllStringSubmatch(page, -1) {
-		found, err := doctest.Words(span[1])
+		found, err := doctest.SplitCommands(span[1])
 		if err != nil || strings.Contains(span[1], "…") {
 			continue
 		}

@@ -47,12 +47,12 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	f.registerSpeed(cmd)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err = cmp.Or(f.check(), rebuild.Here(cmd.Context(), f.device)); err != nil {
+		if err = cmp.Or(f.check(), rebuild.ExecIfNeeded(cmd.Context(), f.device)); err != nil {
 			return err
 		}
 		if f.model != "" {
 			f.model, err = grpo.ModelDir(cmd.Context(), f.model)
-			if err = cmp.Or(err, provenance.CheckWhole(f.model)); err != nil {
+			if err = cmp.Or(err, provenance.CheckIntact(f.model)); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func registerDevice(cmd *cobra.Command, to *string) {
 // restarts as one that has; nothing is open yet.
 func openDevice(ctx context.Context) bench.Opener {
 	return func(name string, threads int) (kernels.Backend, error) {
-		if err := rebuild.Here(ctx, name); err != nil {
+		if err := rebuild.ExecIfNeeded(ctx, name); err != nil {
 			return nil, err
 		}
 		return device.Open(name, threads)
@@ -163,7 +163,7 @@ func (f *policyFlags) checkAdapter() error {
 	if f.adapter == "" {
 		return nil
 	}
-	if err := provenance.CheckWhole(f.adapter); err != nil {
+	if err := provenance.CheckIntact(f.adapter); err != nil {
 		return err
 	}
 	shape, err := model.ReadConfig(f.model)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	plainpython.First()
+	plainpython.SetPath()
 	os.Setenv("SANDBOX_MAX_CONCURRENCY", "1") // each cell takes a twentieth of a second to start; runs that need several ask for them
 	debug.SetGCPercent(400)                   // hundreds of small trainers are opened and closed
 	os.Exit(m.Run())

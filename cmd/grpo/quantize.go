@@ -22,7 +22,9 @@ import (
 func newQuantizeCmd() *cobra.Command {
 	var from, out string
 	var double, undo bool
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
+	place := func() destination.Place {
+		return destination.Place{Flag: "--out", Path: out, IsDir: true, ReplaceEmpty: true}
+	}
 	cmd := &cobra.Command{
 		Use:   "quantize --model DIR --out DIR",
 		Short: "Quantise a model to four bits per weight",
@@ -32,11 +34,11 @@ stay as they are. The result is a model like any other: train an adapter on it, 
 
 With --undo it decodes such a model to bf16 again.`,
 		Example: `  grpo quantize --model Qwen/Qwen3-4B --out ~/Qwen3-4B-nf4`,
-		Args:    usage.Takes(),
+		Args:    usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := grpo.ModelDir(cmd.Context(), from)
 			if err == nil {
-				err = provenance.CheckWhole(dir)
+				err = provenance.CheckIntact(dir)
 			}
 			if err != nil {
 				return err
@@ -48,7 +50,7 @@ With --undo it decodes such a model to bf16 again.`,
 			return nil
 		},
 	}
-	usage.First(cmd, func([]string) error { return place().Check() })
+	usage.CheckBefore(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, name on the Hub, or tiny, the built-in model")
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales, too, to eight bits")
@@ -67,7 +69,7 @@ func quantize(ctx context.Context, dir, out string, double, undo bool) error {
 	if undo {
 		return nf4.DequantiseModel(ctx, dir, out)
 	}
-	return atomicfile.Folder(out, func(unfinished string) error {
+	return atomicfile.WriteDir(out, func(unfinished string) error {
 		if err := nf4.QuantiseModel(ctx, dir, unfinished, double); err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 		},
 	}
 	f.registerAll(cmd)
-	usage.First(cmd, func([]string) error { return f.checkOut() })
+	usage.CheckBefore(cmd, func([]string) error { return f.checkOut() })
 	fl := cmd.Flags()
 	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file` of datums")
 	fl.StringVar(&f.out, "out", "", "`directory` to write the adapter or model to")
@@ -123,8 +123,8 @@ func (f *replayFlags) settings() settings.Set {
 func (f *replayFlags) checkOut() error {
 	reads := []string{f.model, f.adapter, f.datums}
 	return errors.Join(
-		destination.Place{Flag: "--out", Path: f.out, Folder: true, Reads: reads, Run: f.recorded}.Check(),
-		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Reads: reads}.Check())
+		destination.Place{Flag: "--out", Path: f.out, IsDir: true, Inputs: reads, Run: f.recorded}.Check(),
+		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Inputs: reads}.Check())
 }
 
 // checkStart refuses flags about an adapter that would have no effect.

@@ -53,7 +53,7 @@ of completions are the run's, unless flags say otherwise.`,
   grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
   grpo sample --model ~/Qwen3-0.6B --adapter ~/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.policyFlags.registerAll(cmd)
@@ -136,7 +136,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 	if err := f.follow(cmd); err != nil {
 		return err
 	}
-	if err := usage.OfTemplate(cmd.Flags(), f.renderer); err != nil {
+	if err := usage.CheckTemplateFlags(cmd.Flags(), f.renderer); err != nil {
 		return err
 	}
 	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())
@@ -169,7 +169,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		for _, line := range append(f.who, e.Plan.String()) {
-			screen.Tell(cmd.ErrOrStderr(), line)
+			screen.PrintLine(cmd.ErrOrStderr(), line)
 		}
 		return f.sample(cmd.Context(), e, requests, tok, cmd.OutOrStdout())
 	})
@@ -194,7 +194,7 @@ func (f *sampleFlags) sample(
 	if tok != nil {
 		text = tok.Text
 	}
-	shown := screen.Shown(out)
+	shown := screen.Sanitizer(out)
 	var on sampler.Events
 	if alone {
 		stream := tok.NewStream(true)

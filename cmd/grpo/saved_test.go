@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -48,7 +48,7 @@ func runOnOwnProblems(t *testing.T, words ...string) (dir, train, held string) {
 
 // eval gives the run's own results on the same problems, even if the training data is gone.
 func TestEvalFindsWhatTheRunFound(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, train, held := runOnOwnProblems(t)
 	all, err := jsonl.OfKind[grpo.Evaluation](filepath.Join(dir, "metrics.jsonl"), "evaluation")
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 
 // If a run has copies of its data, it is evaluated on them.
 func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, train, held := runOnOwnProblems(t, "cache_dataset=true")
 	require.NoError(t, os.Remove(train))
 	require.NoError(t, os.Remove(held))
@@ -95,7 +95,7 @@ func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 
 // sample --run prompts as in training: the tokens of the prompt are those on record, and the run's settings apply unless overridden.
 func TestSampleSpeaksAsTheRunDid(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, train, _ := runOnOwnProblems(t, `stop=["\n"]`)
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 
 // A run without a chat format is sampled without one.
 func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, _, _ := runOnOwnProblems(t, "renderer=plain", "answer_match=exact")
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 
 // A checkpoint that was removed is reported as such by every verb.
 func TestPrunedCheckpointsAreNamed(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	dir, _, _ := runOnOwnProblems(t)
 	const pruned, never = "step 2 was pruned (keep_last=2, keep_best=0); there are 3, 4", "step 9 has no checkpoint; there are 3, 4"
 	whole := filepath.Join(dir, "checkpoints", "step_000003")

@@ -34,7 +34,7 @@ len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i])
 temperature. The numbers of a sequence do not depend on the others.`,
 		Example: `  echo '{"tokens":[9707,11,1879,0]}' | grpo score --model ~/Qwen3-0.6B
   grpo score --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --temperature 0.7 < sequences.jsonl`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := sampler.CheckTemperature(temperature); err != nil || temperature == 0 {
 				return cmp.Or(err, badinput.Errorf("--temperature: found 0, expected a number above 0"))

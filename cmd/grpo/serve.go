@@ -18,7 +18,7 @@ func newServeCmd() *cobra.Command {
 			f.precision, f.kv, f.adapted = run.Precision, run.KVCacheDtype, run.AdapterPrecision
 			f.quantize, f.order, f.kept = run.Quantize, run.Order, true
 		}
-		if err := rebuild.Here(cmd.Context(), f.device); err != nil {
+		if err := rebuild.ExecIfNeeded(cmd.Context(), f.device); err != nil {
 			return nil, model.Options{}, err
 		}
 		b, err := f.backend()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
@@ -26,7 +26,7 @@ func TestSweepsEndAlike(t *testing.T) {
 		settingsOnly(newFakeSandbox(t).words("max_steps=1", "eval_every=1"))...)
 	kills := []string{"learning_rate=1e-3,seed=1", "learning_rate=2e-3,seed=0"}
 	words = append(words, "learning_rate=1e-3,2e-3", "seed=0..1")
-	if racing.Detected {
+	if race.Enabled {
 		words, kills = words[:len(words)-1], []string{"learning_rate=1e-3"}
 	}
 	if os.Getenv("GRPO_SWEEPS") != "" {

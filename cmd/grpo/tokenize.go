@@ -29,7 +29,7 @@ training does with every prompt.`,
 		Example: `  echo '{"text":"def add(a, b):"}' | grpo tokenize --tokenizer Qwen3-4B
   echo '{"ids":[750,912,2877,11,293,1648]}' | grpo tokenize --tokenizer Qwen3-4B/tokenizer.json --decode
   echo '{"text":"<|im_end|>"}' | grpo tokenize --tokenizer Qwen3-4B --plain`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case path == "":

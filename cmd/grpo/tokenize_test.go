@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 const smallTokenizer = "../../data/tokenizer/testdata/small"
@@ -52,7 +52,7 @@ func TestTokenizeThereAndBack(t *testing.T) {
 }
 
 func TestTokenizeQwen3Vectors(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "vectors.json"))
 	require.NoError(t, err)

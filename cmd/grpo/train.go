@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -59,13 +59,13 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
 		case isDir(a):
-			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, look.Word(a)))
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, display.ShellQuote(a)))
 		case isFile(a):
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
-				look.Word(a)))
+				display.ShellQuote(a)))
 		default:
 			// Later words would be arguments of that verb: stop here.
-			return errors.Join(append(mistakes, usage.NoVerb(cmd, a))...)
+			return errors.Join(append(mistakes, usage.UnknownVerb(cmd, a))...)
 		}
 	}
 	return errors.Join(mistakes...)
@@ -100,7 +100,7 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer shown.Close()
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	b, err := openDevice(cmd.Context())(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	if show.Expect(t.StepsDone(), cfg.MaxSteps, cfg.EvalEvery); len(t.HeldOut()) == 0 {
 		show.Expect(t.StepsDone(), cfg.MaxSteps, -1)
 	}
-	err = beside.With(ctx, func() error {
-		return shown.With(ctx, t, func() error { return f.train(cmd, t, show) })
+	err = beside.During(ctx, func() error {
+		return shown.During(ctx, t, func() error { return f.train(cmd, t, show) })
 	})
 	return errors.Join(err, t.Close())
 }
@@ -128,15 +128,15 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	ctx, out, talk := cmd.Context(), cmd.OutOrStdout(), !f.quiet && !f.json
 	if talk {
 		for _, line := range t.Plan() {
-			screen.Tell(out, line)
+			screen.PrintLine(out, line)
 		}
 	}
 	if f.dryRun {
 		if t.StepsDone() > 0 {
-			screen.Tell(out, "run: "+t.Origin())
+			screen.PrintLine(out, "run: "+t.Origin())
 		}
 		text, err := t.FirstPrompt()
-		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", look.Visible(text))
+		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", display.Visible(text))
 		return err
 	}
 	limit := t.Settings().MaxSteps
@@ -156,7 +156,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	if talk {
 		printOutcome(out, t)
 	}
-	readers.HandOver(ctx, t.Settings(), t.RunDir(), f.quiet || f.json, func(line string) { screen.Tell(cmd.ErrOrStderr(), line) })
+	readers.HandOver(ctx, t.Settings(), t.RunDir(), f.quiet || f.json, func(line string) { screen.PrintLine(cmd.ErrOrStderr(), line) })
 	return err
 }
 
@@ -188,15 +188,15 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		}
 		for _, flip := range outcome.Flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
-				look.Visible(flip.Problem.ID), indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
+				display.Visible(flip.Problem.ID), indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
 		}
 	}
 	if did := trainer.Autopilot(); did != "" {
 		fmt.Fprintf(out, "\n%s\n", did)
 	}
-	screen.Kept(out, trainer.RunDir())
+	screen.PrintRunDir(out, trainer.RunDir())
 }
 
 func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(look.Visible(text)), "\n", "\n    ")
+	return "    " + strings.ReplaceAll(strings.TrimSpace(display.Visible(text)), "\n", "\n    ")
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -182,7 +182,7 @@ func dropLayer(t *testing.T, path, layer string) {
 
 // A run that cannot be resumed as requested is left unchanged.
 func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")
@@ -208,7 +208,7 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 
 // Control characters in the name of a run's directory are escaped, and the name stays on one line, in all output.
 func TestADirectoryOfControlCharacters(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	o := newFakeSandbox(t)
 	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
 	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)

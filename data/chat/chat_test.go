@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // Many tokenizers are loaded: letting the heap grow is cheaper than a garbage collection for each of them.
@@ -46,7 +46,7 @@ func renderer(t testing.TB, name string, tok *tokenizer.Tokenizer) *Renderer {
 }
 
 func TestQwen3ChatVectors(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "chat_vectors.json"))
 	if err != nil {

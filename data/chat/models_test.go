@@ -14,12 +14,12 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // The tokenizers of models are large, so each is loaded once, for all checks of it.
 func TestModels(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, m := range []struct {
 		name  string
 		files func(testing.TB) string

@@ -54,7 +54,7 @@ func nearOf(name string, known []string) string {
 		if len(want) > 8 {
 			most = 2
 		}
-		if letters+"ms" == want || letters+"mb" == want || settings.Slips(letters, want) <= most {
+		if letters+"ms" == want || letters+"mb" == want || settings.EditDistance(letters, want) <= most {
 			return k
 		}
 	}

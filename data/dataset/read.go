@@ -18,8 +18,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
@@ -64,7 +64,7 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			for begin, is := range otherFormats {
 				if bytes.HasPrefix(line, []byte(begin)) {
 					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and use that file",
-						name, is.what, is.do, look.Word(name))
+						name, is.what, is.do, display.ShellQuote(name))
 				}
 			}
 			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
@@ -72,7 +72,7 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !begun && isList(text, br) {
 				return badinput.Errorf("%s: found one JSON list, expected an object on each line; type jq -c '.[]' %s > rows.jsonl, and use that "+
-					"file", name, look.Word(name))
+					"file", name, display.ShellQuote(name))
 			}
 			begun = true
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}

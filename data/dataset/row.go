@@ -86,7 +86,7 @@ func (r *row) split() error {
 	if err := json.Unmarshal(r.line, &fields); err != nil {
 		return refuse(NotJSON, "%s", explainJSON(err))
 	}
-	if path := jsonl.Twice(r.line); path != "" {
+	if path := jsonl.DuplicateKey(r.line); path != "" {
 		return refuse(Doubled, "%q is there twice; leave one of them out", path)
 	}
 	r.line, r.cells = nil, make(map[string]any, len(fields))
@@ -117,7 +117,7 @@ func jsonCell(value any) (json.RawMessage, error) {
 // noRepeatedKeys refuses repeated keys in JSON that was stored in a string. JSON that is directly in the line was checked by split.
 func noRepeatedKeys(name string, cell any, raw json.RawMessage) error {
 	if _, inText := cell.(string); inText {
-		if path := jsonl.Twice(raw); path != "" {
+		if path := jsonl.DuplicateKey(raw); path != "" {
 			return refuse(Doubled, "%q: %q is there twice; leave one of them out", name, path)
 		}
 	}
@@ -186,8 +186,8 @@ func checkText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return refuse(NotText, "bytes that are not UTF-8")
 	}
-	if at := jsonl.HalfPair(raw); at >= 0 {
-		return refuse(NotText, `\u%04x is half of a surrogate pair`, jsonl.Escaped(raw[at:]))
+	if at := jsonl.LoneSurrogate(raw); at >= 0 {
+		return refuse(NotText, `\u%04x is half of a surrogate pair`, jsonl.EscapedUnit(raw[at:]))
 	}
 	return nil
 }
@@ -216,10 +216,10 @@ func unquote(raw []byte) string {
 		case 't':
 			out = append(out, '\t')
 		case 'u':
-			u := jsonl.Escaped(raw)
+			u := jsonl.EscapedUnit(raw)
 			if utf16.IsSurrogate(rune(u)) {
 				raw = raw[6:]
-				out = utf8.AppendRune(out, utf16.DecodeRune(rune(u), rune(jsonl.Escaped(raw))))
+				out = utf8.AppendRune(out, utf16.DecodeRune(rune(u), rune(jsonl.EscapedUnit(raw))))
 			} else {
 				out = utf8.AppendRune(out, rune(u))
 			}
@@ -243,7 +243,7 @@ func explainJSON(err error) string {
 		if kind.Field == "" {
 			return fmt.Sprintf("found a JSON %s, expected an object", kind.Value)
 		}
-		return fmt.Sprintf("%q: found a JSON %s, expected %s", kind.Field, kind.Value, jsonl.Wanted(kind))
+		return fmt.Sprintf("%q: found a JSON %s, expected %s", kind.Field, kind.Value, jsonl.ExpectedType(kind))
 	}
 	return err.Error()
 }

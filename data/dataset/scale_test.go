@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // scale is the size of the synthetic set. GRPO_SCALE=full is that of the largest public set.
@@ -113,7 +113,7 @@ func writeSyntheticParquet(t *testing.T, path string, s scale) {
 // A set of the full size loads within a minute and a gigabyte, and a step's problems come with their tests in less than 50 ms. These
 // limits apply only at full size; at any size every problem must be there.
 func TestScale(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	s, full := testScale()
 	for name, write := range map[string]func(*testing.T, string, scale){"synthetic.jsonl": writeSyntheticLines,
 		"synthetic.parquet": writeSyntheticParquet} {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // File is one file of a data set.
@@ -94,7 +94,7 @@ func checkIsRows(source string, info fs.FileInfo) error {
 		return errors.New("found a pipe or a device, which cannot be read twice; write the rows to a file, such as rows.jsonl, and use that")
 	case unpack != "":
 		return fmt.Errorf("found a compressed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, and use "+
-			"the unpacked file", unpack, look.Word(source))
+			"the unpacked file", unpack, display.ShellQuote(source))
 	case !readable(source):
 		return errors.New("unknown file format, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
 	}

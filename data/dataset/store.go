@@ -44,12 +44,12 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	if set, err := OpenStore(dir); err == nil {
 		return set, nil
 	}
-	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // also removes what killed processes left
+	scratch, done, err := atomicfile.TempDir(filepath.Join(filepath.Dir(dir), "set")) // also removes what killed processes left
 	if err != nil {
 		return nil, badinput.Errorf("no folder for the normalised data set: %w; choose a writable cache folder", err)
 	}
 	defer done()
-	if err := build(ctx, scratch, files, opt); disk.Full(err) { // the error itself would name temporary files
+	if err := build(ctx, scratch, files, opt); disk.IsFull(err) { // the error itself would name temporary files
 		return nil, fmt.Errorf("no room in %s for the normalised data set; make room there, or set XDG_CACHE_HOME to another folder",
 			filepath.Dir(dir))
 	} else if err != nil {

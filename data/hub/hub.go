@@ -164,7 +164,7 @@ func (c *Client) settle(ctx context.Context) (err error) {
 		if os.Getenv("HF_HUB_CACHE") != "" {
 			variable = "HF_HUB_CACHE"
 		}
-		if cache, why, err = cachedir.Or(c.Cache, filepath.Join("huggingface", "hub"), variable); err == nil && cache != c.Cache {
+		if cache, why, err = cachedir.OrTemp(c.Cache, filepath.Join("huggingface", "hub"), variable); err == nil && cache != c.Cache {
 			c.held, c.Cache = c.Cache, cache
 		}
 		notice.Warn(ctx, orElse(why, c.notice))

@@ -171,7 +171,7 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	c.Cache = filepath.Join(file, "hub")
 	var said []string
-	ctx := notice.With(t.Context(), func(text string) { said = append(said, text) })
+	ctx := notice.WithHandler(t.Context(), func(text string) { said = append(said, text) })
 	for range 2 {
 		s, err := c.Snapshot(ctx, repo)
 		require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestWithoutAHome(t *testing.T) {
 	c, err := FromEnv()
 	require.NoError(t, err)
 	var said []string
-	s, err := c.Snapshot(notice.With(t.Context(), func(text string) { said = append(said, text) }), repo)
+	s, err := c.Snapshot(notice.WithHandler(t.Context(), func(text string) { said = append(said, text) }), repo)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(s.Dir(), os.TempDir()), s.Dir())
 	require.Len(t, said, 1)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 func problem(id, statement string) data.Problem {
@@ -93,7 +93,7 @@ func TestWordsOfHundredsTellNothing(t *testing.T) {
 // Common phrases make no two problems similar, and large sets are compared in seconds.
 func TestLargeSetsAreComparedInSeconds(t *testing.T) {
 	n := 25_000
-	if racing.Detected {
+	if race.Enabled {
 		n /= 5
 	}
 	phrase := strings.Repeat("the first line of the input has one integer and the next line has others ", 2)

@@ -97,7 +97,7 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 
 // normalise writes the problems in normal form, and returns those that it refused.
 func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused []dataset.Refused, err error) {
-	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // also removes what killed processes left
+	dir, done, err := atomicfile.TempDir(filepath.Join(filepath.Dir(path), "suite")) // also removes what killed processes left
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // referenceEncoder encodes by the definition, slowly: the regexp engine splits the text, and the pair of lowest rank is merged repeatedly,
@@ -120,7 +120,7 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 }
 
 func TestQwen3AgainstSlow(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	tok, dir := qwen3(t)
 	sure := newReferenceEncoder(t, dir, qwenPattern)
 	for _, text := range append(seeds, corpus(t)) {

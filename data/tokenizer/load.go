@@ -222,7 +222,7 @@ func readJSON(path string, v any) error {
 	if err != nil || !there {
 		return err
 	}
-	if err := jsonl.Exactly(data, v); err != nil {
+	if err := jsonl.UnmarshalExactCase(data, v); err != nil {
 		return badinput.Errorf("%s: %w", path, explain(err, len(data)))
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -225,7 +225,7 @@ func TestTrainRefuses(t *testing.T) {
 }
 
 func TestTrainIsFast(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	// 3 MB of random words of 3 to 8 letters: many more distinct pieces than a text has.
 	var texts []string
 	r := newRand(1)

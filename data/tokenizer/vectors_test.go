@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 type vector struct {
@@ -20,7 +20,7 @@ type vector struct {
 
 // The vectors are the output of Hugging Face's tokenizer for texts with special tokens parsed.
 func TestQwen3Vectors(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	tok, dir := qwen3(t)
 	var vectors []vector
 	readTestJSON(t, filepath.Join(dir, "vectors.json"), &vectors)

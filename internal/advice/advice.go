@@ -38,7 +38,7 @@ const (
 
 // Step is the input of the rules for a step.
 type Step struct {
-	Judge            Reward
+	RewardKind       Reward
 	Number           int
 	Reward           float64 // the mean
 	Correct          float64 // the mean
@@ -57,7 +57,7 @@ type Step struct {
 	CheckerErrors    int    // failures of a problem's checker
 	CheckerNote      string // the first of these
 	Seconds, Waited  float64
-	Asks             bool    // a model judges completions
+	ModelJudged      bool    // a model judges completions
 	Peak             float64 // the learning rate before the schedule; 0: unknown
 	Steps            int     // of the run; below 1: unknown
 }
@@ -97,11 +97,11 @@ type milestone struct {
 
 // The thresholds of the rules.
 const (
-	patience      = 3              // consecutive steps before a rule about groups speaks
-	silence       = report.Silence // steps between two advices of a rule
-	klSpike       = 0.05           // of kl_pre_post_v2, or of kl_v2 if that is more
-	klSwing       = 4              // factor between consecutive steps
-	klCalm        = 0.01           // below it, nothing is wrong
+	patience      = 3                     // consecutive steps before a rule about groups speaks
+	silence       = report.AdviceInterval // steps between two advices of a rule
+	klSpike       = 0.05                  // of kl_pre_post_v2, or of kl_v2 if that is more
+	klSwing       = 4                     // factor between consecutive steps
+	klCalm        = 0.01                  // below it, nothing is wrong
 	formatFall    = 0.2
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5
@@ -128,7 +128,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	}
 	if a.Idle = countRun(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
 		!wrong && s.CheckerErrors == 0 && a.AllGood < patience {
-		how := map[Reward]string{Binary: " (reward=fraction)"}[s.Judge]
+		how := map[Reward]string{Binary: " (reward=fraction)"}[s.RewardKind]
 		finding := fmt.Sprintf("in %d steps in a row all completions of each problem got the same reward: nothing was learned", a.Idle)
 		say("no group differs", finding, "more completions_per_prompt, a higher temperature, or a finer reward"+how)
 	}
@@ -149,7 +149,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	if a.slow = countRun(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // it is about the machine: once is enough
 		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots if cores are idle, or fewer tests (max_tests)"
-		if s.Asks {
+		if s.ModelJudged {
 			rule, try = report.SlowScores, "pipeline=full, more judge_slots if the judge has capacity, or a faster judge"
 		}
 		out = append(out, Advice{Rule: rule, Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*s.Waited/s.Seconds),
@@ -200,7 +200,7 @@ func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong 
 		say("checker errors", fmt.Sprintf("checkers failed on %d of %d answers, which count as wrong; the first: %s",
 			s.CheckerErrors, s.Completions, s.CheckerNote), "fixing the checker in the data: grpo reward tests it on completions of your own")
 	}
-	if s.Judge == OwnReward {
+	if s.RewardKind == OwnReward {
 		a.Marked = a.Marked || s.Correct > 0
 		if a.Paid = countRun(a.Paid, s.Reward > 0 && !a.Marked); a.Paid >= patience && a.Said[unmarked] == 0 {
 			say(unmarked, "your own grader gives rewards, but has never marked a completion as correct: pass@1 stays 0 and means nothing",
@@ -208,9 +208,9 @@ func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong 
 		}
 	}
 	a.AllBad = countRun(a.AllBad, s.AllBad)
-	wrong = a.AllBad >= patience && s.Skipped == s.Groups && s.CheckerErrors == 0 && (s.Judge != OwnReward || a.Marked)
+	wrong = a.AllBad >= patience && s.Skipped == s.Groups && s.CheckerErrors == 0 && (s.RewardKind != OwnReward || a.Marked)
 	if wrong {
-		credit := map[Reward]string{Binary: "partial credit (reward=fraction), "}[s.Judge]
+		credit := map[Reward]string{Binary: "partial credit (reward=fraction), "}[s.RewardKind]
 		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.AllBad),
 			"easier problems (max_prompt_chars), "+credit+"or more room (max_tokens)")
 	}
@@ -262,7 +262,7 @@ func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
 	const rule = report.NoSkill
-	if e.Problems < stats.Few || rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
+	if e.Problems < stats.MinProblems || rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
 		return nil
 	}
 	tests := "more or harder tests"

@@ -32,7 +32,7 @@ func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
 		"truncation":                         {Truncated: 0.6},
 		"time-outs":                          {Completions: 10, TimedOut: 6},
 		"sandbox is the bottleneck":          {Seconds: 10, Waited: 4},
-		"judge or sandbox is the bottleneck": {Seconds: 10, Waited: 4, Asks: true},
+		"judge or sandbox is the bottleneck": {Seconds: 10, Waited: 4, ModelJudged: true},
 		"reward errors":                      {Completions: 10, Unscored: 1},
 		"checker errors":                     {Completions: 10, CheckerErrors: 1, AllBad: true, Groups: 4, Skipped: 4},
 	} {
@@ -138,21 +138,21 @@ func TestARunWithoutAnEndIsToldThatItsScheduleIsOver(t *testing.T) {
 func TestThePaceOfARun(t *testing.T) {
 	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}
 	require.InDelta(t, 2, s.Pace(), 1e-9, "200 steps of 0.01 nats")
-	require.InDelta(t, 1.5, Enough(s.Pace()), 1e-9)
+	require.InDelta(t, 1.5, RateFactor(s.Pace()), 1e-9)
 	s.LearningRate = 0.25
 	require.InDelta(t, 8, s.Pace(), 1e-9, "it warms up")
 	s.Updates = earlyUpdates
 	require.Zero(t, s.Pace())
 	s.Updates, s.Updated = 10, false
 	require.Zero(t, s.Pace())
-	require.Equal(t, mostUp, Enough(1e-9))
+	require.Equal(t, mostUp, RateFactor(1e-9))
 }
 
 func TestAScoreThatFallsIsSeen(t *testing.T) {
 	var a Advisor
 	var said []string
 	for step, correct := range []float64{0.3, 0.4, 0.5, 0.5, 0.5, 0.3, 0.2, 0.2, 0.1, 0, 0, 0} {
-		said = append(said, rules(a.OnStep(Step{Number: step + 1, Correct: correct, Judge: Graded}))...)
+		said = append(said, rules(a.OnStep(Step{Number: step + 1, Correct: correct, RewardKind: Graded}))...)
 	}
 	require.Equal(t, []string{"score falls"}, said)
 	a = Advisor{}
@@ -284,8 +284,8 @@ func TestWhatIsSaidOfWrongAnswers(t *testing.T) {
 		credit bool
 	}{
 		"tests":          {func(*Step) {}, "all groups wrong", true},
-		"reward file":    {func(s *Step) { s.Judge = Graded }, "all groups wrong", false},
-		"own grader":     {func(s *Step) { s.Judge = OwnReward }, "no group differs", false},
+		"reward file":    {func(s *Step) { s.RewardKind = Graded }, "all groups wrong", false},
+		"own grader":     {func(s *Step) { s.RewardKind = OwnReward }, "no group differs", false},
 		"groups teach":   {func(s *Step) { s.Skipped = 1 }, "", false},
 		"checkers fail":  {func(s *Step) { s.CheckerErrors = 1 }, "", false},
 		"nothing is new": {func(s *Step) { s.AllBad = false }, "no group differs", true},
@@ -312,7 +312,7 @@ func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 		var a Advisor
 		spoke := 0
 		for step := range 3 * silence {
-			s := Step{Number: step + 1, Judge: OwnReward, Reward: 1.5, Groups: 4}
+			s := Step{Number: step + 1, RewardKind: OwnReward, Reward: 1.5, Groups: 4}
 			if step == 0 {
 				s.Correct = correct
 			}

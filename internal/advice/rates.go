@@ -71,8 +71,8 @@ func (s Step) Pace() float64 {
 	return s.pace() * max(s.Peak/s.LearningRate, 1)
 }
 
-// Enough is the factor for a learning rate with which a run of that pace reaches enough.
-func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
+// RateFactor is the factor for a learning rate with which a run of that pace reaches enough.
+func RateFactor(pace float64) float64 { return min(enough/pace, mostUp) }
 
 // onPolicy applies the rules about how far a step moved the policy.
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
@@ -132,7 +132,7 @@ func (s Step) unlessStill(try string) string {
 // onScore applies the rule about rewards.
 func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
 	score, what := s.Correct, "share of right completions"
-	if s.Judge == OwnReward && !a.Marked {
+	if s.RewardKind == OwnReward && !a.Marked {
 		score, what = s.Reward, "the mean reward"
 	}
 	if a.Scores = append(a.Scores, score); len(a.Scores) > window {

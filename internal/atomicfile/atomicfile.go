@@ -19,8 +19,8 @@ import (
 // temporary is the suffix of files that are still being written.
 const temporary = ".tmp"
 
-// Sweep removes temporary files from dir, which killed writers have left. Nobody may be writing.
-func Sweep(dir string) error {
+// RemoveStale removes temporary files from dir, which killed writers have left. Nobody may be writing.
+func RemoveStale(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil
@@ -33,8 +33,8 @@ func Sweep(dir string) error {
 	return err
 }
 
-// Unfinished reports whether a name is that of a temporary file for file.
-func Unfinished(name, file string) bool {
+// IsTemp reports whether a name is that of a temporary file for file.
+func IsTemp(name, file string) bool {
 	return strings.HasPrefix(name, "."+file+".") && strings.HasSuffix(name, temporary)
 }
 
@@ -58,7 +58,7 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 			disk.Remove(f.Name())
 		}
 	}()
-	if err = f.As(path); err != nil { // set permissions before there is content to read
+	if err = f.CopyMode(path); err != nil { // set permissions before there is content to read
 		return err
 	}
 	w := buffers.Get().(*bufio.Writer)

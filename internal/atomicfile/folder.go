@@ -9,23 +9,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Folder makes the folder path, which must not exist or be empty, from what fill writes into a temporary one beside it.
+// WriteDir makes the folder path, which must not exist or be empty, from what fill writes into a temporary one beside it.
 // It appears whole or not at all. If path is a link, its target is made.
-func Folder(path string, fill func(unfinished string) error) error {
-	path, err := filepath.Abs(Led(path))
+func WriteDir(path string, fill func(unfinished string) error) error {
+	path, err := filepath.Abs(ResolveLink(path))
 	if err != nil {
 		return err
 	}
 	if err := checkAbsent(path); err != nil {
 		return err
 	}
-	unfinished, done, err := Beside(path)
+	unfinished, done, err := TempDir(path)
 	if err != nil {
-		return Named(path, err)
+		return WithPath(path, err)
 	}
 	defer done() // nothing to do after the rename
 	if err := fill(unfinished); err != nil {
-		return Named(path, err)
+		return WithPath(path, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -36,8 +36,8 @@ func Folder(path string, fill func(unfinished string) error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Led is the target of a path that is a link, so that temporary files are on the target's disk; else the path.
-func Led(path string) string {
+// ResolveLink is the target of a path that is a link, so that temporary files are on the target's disk; else the path.
+func ResolveLink(path string) string {
 	path = filepath.Clean(path)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -17,7 +17,7 @@ func TestAFolderThatIsALink(t *testing.T) {
 	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	require.NoError(t, os.Symlink(folder, link))
-	require.NoError(t, Folder(link, func(unfinished string) error {
+	require.NoError(t, WriteDir(link, func(unfinished string) error {
 		require.Equal(t, filepath.Dir(folder), filepath.Dir(unfinished), "the temporary folder is beside the link's target")
 		return os.WriteFile(filepath.Join(unfinished, "file"), nil, 0o644)
 	}))
@@ -30,16 +30,16 @@ func TestAFolderThatIsALink(t *testing.T) {
 // A folder does not replace a file, and one that another writer completed first is reported.
 func TestAFolderThatCannotBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder")
-	require.ErrorIs(t, Folder(path, os.RemoveAll), fs.ErrNotExist)
+	require.ErrorIs(t, WriteDir(path, os.RemoveAll), fs.ErrNotExist)
 	require.NoDirExists(t, path)
 	require.NoError(t, os.WriteFile(path, []byte("a file"), 0o644))
-	err := Folder(path, func(string) error { panic("this is refused before") })
+	err := WriteDir(path, func(string) error { panic("this is refused before") })
 	require.True(t, badinput.Is(err))
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 	require.FileExists(t, path)
 
 	path = filepath.Join(t.TempDir(), "folder")
-	err = Folder(path, func(string) error { // while another writer makes the same
+	err = WriteDir(path, func(string) error { // while another writer makes the same
 		require.NoError(t, os.Mkdir(path, 0o755))
 		return os.WriteFile(filepath.Join(path, "other"), nil, 0o644)
 	})

@@ -13,7 +13,7 @@ import (
 // use are removed by the next Result for the same path. Write does not look for them, as its folders may have many files. If path is a
 // link, its target is written.
 func Result(path string, fill func(io.Writer) error) error {
-	path = Led(path)
+	path = ResolveLink(path)
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	if err := sweepBeside(parent, prefix, temporary); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 		return reword(path, "", "write", err)

@@ -28,7 +28,7 @@ func TestTheUmaskHolds(t *testing.T) {
 		written, result, folder := filepath.Join(dir, "written"), filepath.Join(dir, "result"), filepath.Join(dir, "folder")
 		require.NoError(t, WriteBytes(written, []byte("x")))
 		require.NoError(t, ResultBytes(result, []byte("x")))
-		require.NoError(t, Folder(folder, func(unfinished string) error {
+		require.NoError(t, WriteDir(folder, func(unfinished string) error {
 			is(0o755&^fs.FileMode(mask), unfinished)
 			return WriteBytes(filepath.Join(unfinished, "file"), nil)
 		}))

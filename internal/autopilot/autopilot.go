@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// File has a line for each Deed of a run. It is not cut by a rollback.
+// File has a line for each Decision of a run. It is not cut by a rollback.
 const File = "autopilot.jsonl"
 
 // The settings that it may change: those that can change between two steps and need no additional memory.
@@ -85,18 +85,18 @@ const (
 	mostProblems = 128
 )
 
-// Problems is the number of problems to measure on, given how many there are and the completions of a step. A measurement
+// MeasurementSize is the number of problems to measure on, given how many there are and the completions of a step. A measurement
 // every five steps then costs at most a fifth of their sampling.
-func Problems(there, completions int) int { return min(there, completions, mostProblems) }
+func MeasurementSize(there, completions int) int { return min(there, completions, mostProblems) }
 
 // New starts with the settings of a run.
 func New(own Values) *Pilot {
 	return &Pilot{Own: own, Now: Values{}, Anchor: -1, Rests: map[string]int{}}
 }
 
-// GoesOn resumes with the settings of a run. If the user has changed one, that value is in force in place of what was
+// Resume resumes with the settings of a run. If the user has changed one, that value is in force in place of what was
 // tried.
-func (p *Pilot) GoesOn(own Values) {
+func (p *Pilot) Resume(own Values) {
 	for key := range maps.Clone(p.Now) {
 		if value, there := own[key]; !there || value != p.Own[key] {
 			delete(p.Now, key)
@@ -125,16 +125,16 @@ func (p *Pilot) set(key string, value float64) {
 	}
 }
 
-// InForce are the values in force that differ from the run's own; nil if none do.
-func (p *Pilot) InForce() Values {
+// Overrides are the values in force that differ from the run's own; nil if none do.
+func (p *Pilot) Overrides() Values {
 	if p == nil || len(p.Now) == 0 {
 		return nil
 	}
 	return maps.Clone(p.Now)
 }
 
-// Heard takes a step and its advice. Of several findings the most urgent one counts, and of equally urgent ones the first.
-func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
+// Observe takes a step and its advice. Of several findings the most urgent one counts, and of equally urgent ones the first.
+func (p *Pilot) Observe(s advice.Step, said []advice.Advice) {
 	if p == nil {
 		return
 	}
@@ -152,8 +152,8 @@ func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
 	}
 }
 
-// Breaks takes a step that failed because it broke the policy. It reports whether there is a remedy.
-func (p *Pilot) Breaks(why error) bool {
+// HandleBroken takes a step that failed because it broke the policy. It reports whether there is a remedy.
+func (p *Pilot) HandleBroken(why error) bool {
 	if p == nil || p.Anchor < 0 || p.Returns >= mostReturns {
 		return false
 	}
@@ -162,8 +162,8 @@ func (p *Pilot) Breaks(why error) bool {
 	return true
 }
 
-// Stands reports whether a step is the anchor, and so needs a checkpoint.
-func (p *Pilot) Stands(step int) bool { return p != nil && p.Anchor == step }
+// IsAnchor reports whether a step is the anchor, and so needs a checkpoint.
+func (p *Pilot) IsAnchor(step int) bool { return p != nil && p.Anchor == step }
 
 // Anchors are the steps that a rollback may go to.
 func (p *Pilot) Anchors() []int {
@@ -173,34 +173,36 @@ func (p *Pilot) Anchors() []int {
 	return []int{p.Anchor}
 }
 
-// Decided is the first step without a decision.
-func (p *Pilot) Decided() int {
+// FirstUndecided is the first step without a decision.
+func (p *Pilot) FirstUndecided() int {
 	if p == nil {
 		return 0
 	}
 	return p.Done
 }
 
-// Passes reports whether to discard what was sampled ahead, as it was sampled with other settings than those in force.
-func (p *Pilot) Passes(engaged bool) bool { return p != nil && (p.Fresh || !engaged && len(p.Now) > 0) }
+// DiscardsAhead reports whether to discard what was sampled ahead, as it was sampled with other settings than those in force.
+func (p *Pilot) DiscardsAhead(engaged bool) bool {
+	return p != nil && (p.Fresh || !engaged && len(p.Now) > 0)
+}
 
-// Want is what the autopilot needs before the next step.
-type Want int
+// Action is what the autopilot needs before the next step.
+type Action int
 
 const (
-	Nothing Want = iota
+	NoAction Action = iota
 	Measure
-	Return // roll back without measuring
+	RollBack // roll back without measuring
 )
 
-// Wants says what is needed after a step; last is set for the last one of the run.
-func (p *Pilot) Wants(step int, last bool) Want {
+// NextAction says what is needed after a step; last is set for the last one of the run.
+func (p *Pilot) NextAction(step int, last bool) Action {
 	alarm := p.Alarm
 	switch {
 	case alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0:
-		return Return
+		return RollBack
 	case step < p.Done:
-		return Nothing
+		return NoAction
 	case p.Anchor < 0, alarm != nil && alarm.Urgency == advice.Soon:
 		return Measure
 	case p.Trial != nil && (step >= p.Trial.Due || last):
@@ -208,5 +210,5 @@ func (p *Pilot) Wants(step int, last bool) Want {
 	case p.Trial == nil && !last && (alarm != nil || step >= p.Due):
 		return Measure
 	}
-	return Nothing
+	return NoAction
 }

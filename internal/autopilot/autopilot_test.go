@@ -36,7 +36,7 @@ type simulation struct {
 	kl       func(rate float64) float64
 	right    func(step int, p *Pilot) int
 	evidence func(s *advice.Step)
-	did      []Deed
+	did      []Decision
 }
 
 func newSimulation() *simulation {
@@ -54,7 +54,7 @@ func (w *simulation) run(t *testing.T, steps int) {
 		require.NoError(t, err)
 		w.pilot = nil
 		require.NoError(t, json.Unmarshal(text, &w.pilot))
-		if want := w.pilot.Wants(w.step, w.step == steps); want != Nothing {
+		if want := w.pilot.NextAction(w.step, w.step == steps); want != NoAction {
 			var found stats.Judged
 			if want == Measure {
 				found = scored(w.step, w.right(w.step, w.pilot))
@@ -77,7 +77,7 @@ func (w *simulation) run(t *testing.T, steps int) {
 		if w.evidence != nil {
 			w.evidence(&s)
 		}
-		w.pilot.Heard(s, w.advisor.OnStep(s))
+		w.pilot.Observe(s, w.advisor.OnStep(s))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 	w := newSimulation()
 	w.run(t, 100)
 	require.Empty(t, w.did)
-	require.Empty(t, w.pilot.InForce())
+	require.Empty(t, w.pilot.Overrides())
 	require.Contains(t, w.pilot.Summary(), "found nothing")
 	require.Equal(t, 90, w.pilot.Anchor, "it is measured now and then; the last step is for the run's own evaluation")
 }
@@ -129,7 +129,7 @@ func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
 	w.run(t, 200)
 	paced := 0
 	for _, d := range w.did {
-		if d.Rule == aim && d.Did == Tries {
+		if d.Rule == aim && d.Did == Tried {
 			paced++
 			require.Less(t, d.Step, 3+aimSteps+restSteps)
 		}
@@ -192,7 +192,7 @@ func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
 	w.run(t, 40)
 	require.Equal(t, []string{jumps, leaps}, []string{w.did[0].Rule, w.did[1].Rule})
 	require.Equal(t, []float64{0.1, 0.05}, []float64{w.did[0].Before, w.did[0].After})
-	require.Equal(t, GoesBack, w.did[1].Did)
+	require.Equal(t, RolledBack, w.did[1].Did)
 	for before, d := range w.did[1:] {
 		require.Less(t, d.After, 0.1, "%d: %v", before+1, d)
 	}
@@ -209,7 +209,7 @@ func TestAFirstStepThatJumps(t *testing.T) {
 		return 1e-3
 	}
 	w.run(t, 20)
-	require.Equal(t, []any{jumps, GoesBack, 0}, []any{w.did[0].Rule, w.did[0].Did, *w.did[0].To})
+	require.Equal(t, []any{jumps, RolledBack, 0}, []any{w.did[0].Rule, w.did[0].Did, *w.did[0].To})
 	require.InDelta(t, 0.01*math.Sqrt(0.003/0.15), w.did[0].After, 1e-5)
 }
 
@@ -226,13 +226,13 @@ func TestALeapOfARateThatWasBorne(t *testing.T) {
 			return 1e-3
 		}
 		w.run(t, 60)
-		require.Equal(t, GoesBack, w.did[0].Did)
+		require.Equal(t, RolledBack, w.did[0].Did)
 		require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After})
 		if again {
 			require.Equal(t, leaps, w.did[1].Rule)
 			require.Less(t, w.did[1].After, 0.001)
 		} else {
-			require.Equal(t, Keeps, w.did[1].Did)
+			require.Equal(t, Kept, w.did[1].Did)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 		return 30
 	}
 	w.run(t, 30)
-	require.Equal(t, []string{Tries, GoesBack}, []string{w.did[0].Did, w.did[1].Did})
+	require.Equal(t, []string{Tried, RolledBack}, []string{w.did[0].Did, w.did[1].Did})
 	require.Equal(t, Temperature, w.did[0].Setting)
 	require.Equal(t, w.did[0].Step, *w.did[1].To)
 	require.Equal(t, []float64{1.2, 1}, []float64{w.did[1].Before, w.did[1].After})
@@ -283,7 +283,7 @@ func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 		require.NotEqual(t, Temperature, d.Setting, "%v", d)
 	}
 	require.Equal(t, Completions, w.did[2].Setting, "after one remedy the next is tried")
-	require.Equal(t, Values{Completions: 16}, w.pilot.InForce(), "completions are at most doubled")
+	require.Equal(t, Values{Completions: 16}, w.pilot.Overrides(), "completions are at most doubled")
 }
 
 // If the score falls without a recent change, the rate is halved; if that does not help, the run continues in the end.
@@ -291,10 +291,10 @@ func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
 	w := newSimulation()
 	w.right = func(step int, _ *Pilot) int { return max(30-3*step, 0) }
 	w.run(t, 30)
-	require.Equal(t, GoesBack, w.did[0].Did)
+	require.Equal(t, RolledBack, w.did[0].Did)
 	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After})
 	last := w.did[mostReturns]
-	require.Equal(t, GoesOn, last.Did)
+	require.Equal(t, Continued, last.Did)
 	require.Contains(t, last.String(), "changes nothing")
 	require.Contains(t, last.Why, "did not help 6 times")
 }
@@ -302,10 +302,10 @@ func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
 // A non-finite policy is not evaluated; without a checkpoint to go back to, nothing can be done.
 func TestALostPolicy(t *testing.T) {
 	w := newSimulation()
-	require.False(t, w.pilot.Breaks(errors.New("not finite")))
+	require.False(t, w.pilot.HandleBroken(errors.New("not finite")))
 	w.run(t, 3)
-	require.True(t, w.pilot.Breaks(errors.New("not finite")))
-	require.Equal(t, Return, w.pilot.Wants(3, false))
+	require.True(t, w.pilot.HandleBroken(errors.New("not finite")))
+	require.Equal(t, RollBack, w.pilot.NextAction(3, false))
 	did, back := w.pilot.Decide(3, stats.Judged{})
 	require.Equal(t, 0, back)
 	require.Equal(t, "autopilot, step 3: goes back to step 0, and continues with learning_rate=0.000625, which was 0.01; "+
@@ -316,21 +316,21 @@ func TestALostPolicy(t *testing.T) {
 func TestWhatIsMeasuredOn(t *testing.T) {
 	cfg := configs.Defaults()
 	problems := make([]data.Problem, 300)
-	left, checks, err := Share(&cfg, problems[:50], problems)
+	left, checks, err := SplitProblems(&cfg, problems[:50], problems)
 	require.NoError(t, err)
 	require.Empty(t, checks)
 	require.Len(t, left, 300)
 	cfg.Autopilot = true
-	_, checks, err = Share(&cfg, problems[:50], problems)
+	_, checks, err = SplitProblems(&cfg, problems[:50], problems)
 	require.NoError(t, err)
 	require.Len(t, checks, 50)
-	left, checks, err = Share(&cfg, nil, problems)
+	left, checks, err = SplitProblems(&cfg, nil, problems)
 	require.NoError(t, err)
 	require.Len(t, left, 270)
 	require.Len(t, checks, 30)
-	_, _, err = Share(&cfg, nil, problems[:70])
+	_, _, err = SplitProblems(&cfg, nil, problems[:70])
 	require.ErrorContains(t, err, "type test_data=FILE, or autopilot=false")
-	require.NotContains(t, Own(&cfg, false), Format, "with a grader of the program, format_weight is not the pilot's")
+	require.NotContains(t, Tunable(&cfg, false), Format, "with a grader of the program, format_weight is not the pilot's")
 }
 
 // The summary counts one change as one.

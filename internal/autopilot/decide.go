@@ -35,24 +35,24 @@ var bounds = map[string][2]float64{Rate: {1e-6, 1e6}, Temperature: {0.7, 1.5}, F
 
 // Decide decides after a step, given a measurement; found is ignored if the policy is broken. back is the step to roll
 // back to, or −1 if the run continues: then a checkpoint is due, for later rollbacks.
-func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
+func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Decision, back int) {
 	alarm := p.Alarm
 	p.Alarm, p.Done, p.Fresh = nil, step+1, false
 	if alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0 {
 		if t := p.Trial; t != nil && t.Setting == Rate && t.After < t.Before {
 			t.Retreat = true // the smaller rate before it is no alternative
 		}
-		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.rateFactor(step, alarm), found)
+		return p.goBack(step, Decision{Rule: alarm.Rule, Why: alarm.Finding}, p.rateFactor(step, alarm), found)
 	}
 	if p.Anchor >= 0 {
 		if fall := p.significantFall(found); fall != nil {
-			why := Deed{Rule: "held-out score falls", Why: "it changed by " + fall.String()}
+			why := Decision{Rule: "held-out score falls", Why: "it changed by " + fall.String()}
 			why.measured(found, fall)
 			return p.goBack(step, why, rateCut, found)
 		}
 	}
 	if t := p.Trial; t != nil {
-		d := Deed{Step: step, Did: Keeps, Rule: t.Rule, Setting: t.Setting, Before: t.Before, After: t.After, Why: "the score did not fall"}
+		d := Decision{Step: step, Did: Kept, Rule: t.Rule, Setting: t.Setting, Before: t.Before, After: t.After, Why: "the score did not fall"}
 		d.measured(found, stats.Compare(p.Known, found))
 		deeds, p.Trial = append(deeds, d), nil
 		p.Last.Kept++
@@ -100,14 +100,14 @@ func (p *Pilot) significantFall(found stats.Judged) *stats.Change {
 }
 
 // goBack undoes a trial. If there is no trial to blame, or the trial was a smaller learning rate, it takes a smaller one.
-func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]Deed, int) {
-	d.Step, d.Did = step, GoesBack
+func (p *Pilot) goBack(step int, d Decision, factor float64, found stats.Judged) ([]Decision, int) {
+	d.Step, d.Did = step, RolledBack
 	if p.Returns++; p.Returns > mostReturns {
-		d.Did, d.Why = GoesOn, d.Why+fmt.Sprintf("; going back to step %d did not help %d times", p.Anchor, mostReturns)
+		d.Did, d.Why = Continued, d.Why+fmt.Sprintf("; going back to step %d did not help %d times", p.Anchor, mostReturns)
 		p.Trial, p.Lost = nil, true
 		p.Best = found
 		p.settle(step, found)
-		return []Deed{d}, -1
+		return []Decision{d}, -1
 	}
 	t, rate := p.Trial, p.Value(Rate)
 	p.Trial, p.Fresh, p.Done, p.Due = nil, true, p.Anchor+1, p.Anchor+calmSteps
@@ -132,11 +132,11 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 		p.Last.Tried++
 	}
 	d.To = &p.Anchor
-	return []Deed{d.clone()}, p.Anchor
+	return []Decision{d.clone()}, p.Anchor
 }
 
 // startTrial starts a trial of the first remedy that applies.
-func (p *Pilot) startTrial(step int, a *Alarm) []Deed {
+func (p *Pilot) startTrial(step int, a *Alarm) []Decision {
 	for _, r := range a.Remedies {
 		before, known := p.Value(r.Setting), true
 		if _, known = p.Own[r.Setting]; !known || step < p.Rests[a.Rule+"/"+r.Setting] {
@@ -156,7 +156,7 @@ func (p *Pilot) startTrial(step int, a *Alarm) []Deed {
 		p.Fresh = true
 		p.Trial = &Trial{Rule: a.Rule, Setting: r.Setting, Before: before, After: after, Due: step + trialSteps}
 		p.Last.Tried++
-		return []Deed{{Step: step, Did: Tries, Rule: a.Rule, Why: a.Finding, Setting: r.Setting, Before: before, After: after}}
+		return []Decision{{Step: step, Did: Tried, Rule: a.Rule, Why: a.Finding, Setting: r.Setting, Before: before, After: after}}
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (p *Pilot) adjustRate(step int) *Alarm {
 	}
 	paces := slices.Sorted(slices.Values(p.Paces))
 	pace := paces[len(paces)/2]
-	factor := advice.Enough(pace)
+	factor := advice.RateFactor(pace)
 	if factor < tooSlow {
 		return nil
 	}

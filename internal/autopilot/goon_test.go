@@ -21,26 +21,26 @@ func TestOwnSettingsComeBeforeWhatWasTried(t *testing.T) {
 		return p
 	}
 	p := begun()
-	p.GoesOn(Values{Rate: 0.01, Temperature: 1})
+	p.Resume(Values{Rate: 0.01, Temperature: 1})
 	require.Equal(t, begun(), p, "unchanged settings change nothing")
 
 	p = begun()
-	p.GoesOn(Values{Rate: 0.01, Temperature: 0.8})
-	require.Equal(t, Values{Rate: 0.005}, p.InForce())
+	p.Resume(Values{Rate: 0.01, Temperature: 0.8})
+	require.Equal(t, Values{Rate: 0.005}, p.Overrides())
 	require.InDelta(t, 0.8, p.Value(Temperature), 0)
 	require.Nil(t, p.Trial, "what it tried is not in force any more")
 	require.InDelta(t, 0.01, p.Roof, 0)
 
 	p = begun()
-	p.GoesOn(Values{Rate: 0.02, Temperature: 1})
-	require.Equal(t, Values{Temperature: 1.2}, p.InForce())
+	p.Resume(Values{Rate: 0.02, Temperature: 1})
+	require.Equal(t, Values{Temperature: 1.2}, p.Overrides())
 	require.NotNil(t, p.Trial)
 	require.Zero(t, p.Roof)
 	require.Zero(t, p.Aims)
 
 	p = begun()
-	p.GoesOn(Values{Rate: 0.01}) // a temperature, which may not be changed now
-	require.Equal(t, Values{Rate: 0.005}, p.InForce())
+	p.Resume(Values{Rate: 0.01}) // a temperature, which may not be changed now
+	require.Equal(t, Values{Rate: 0.005}, p.Overrides())
 	require.Nil(t, p.Trial)
 }
 
@@ -56,9 +56,9 @@ func TestWhatWasSampledAheadIsOfUse(t *testing.T) {
 		if p.Fresh = c.fresh; c.tried {
 			p.Now[Rate] = 0.005
 		}
-		require.Equal(t, c.passes, p.Passes(c.engaged), "%+v", c)
+		require.Equal(t, c.passes, p.DiscardsAhead(c.engaged), "%+v", c)
 	}
-	require.False(t, (*Pilot)(nil).Passes(false))
+	require.False(t, (*Pilot)(nil).DiscardsAhead(false))
 }
 
 // Of several findings the most urgent counts, and of those the first.
@@ -67,10 +67,10 @@ func TestTheFirstOfTheMostUrgentFindingsCounts(t *testing.T) {
 		return advice.Advice{Rule: rule, Urgency: u, Remedies: []advice.Remedy{{Setting: Rate, Factor: 2}}}
 	}
 	p := New(Values{Rate: 0.01})
-	p.Heard(advice.Step{Number: 1}, []advice.Advice{says("a", 0), says("b", advice.Soon), says("c", advice.Soon)})
-	p.Heard(advice.Step{Number: 2}, []advice.Advice{says("d", advice.Soon), says("e", 0)})
+	p.Observe(advice.Step{Number: 1}, []advice.Advice{says("a", 0), says("b", advice.Soon), says("c", advice.Soon)})
+	p.Observe(advice.Step{Number: 2}, []advice.Advice{says("d", advice.Soon), says("e", 0)})
 	require.Equal(t, "b", p.Alarm.Rule)
-	p.Heard(advice.Step{Number: 3}, []advice.Advice{says("f", advice.Now)})
+	p.Observe(advice.Step{Number: 3}, []advice.Advice{says("f", advice.Now)})
 	require.Equal(t, "f", p.Alarm.Rule)
 }
 
@@ -99,7 +99,7 @@ func TestWhatDidNotHelpIsNotHeldAgainstTheRun(t *testing.T) {
 	}
 	deeds, back := p.Decide(10, scored(10, 5))
 	require.Equal(t, -1, back)
-	require.Equal(t, GoesOn, deeds[0].Did)
+	require.Equal(t, Continued, deeds[0].Did)
 	deeds, back = p.Decide(20, scored(20, 5))
 	require.Equal(t, -1, back, "%v", deeds)
 }
@@ -123,7 +123,7 @@ func TestAStepUpThatWasTooFar(t *testing.T) {
 	p.Alarm = up
 	deeds, _ := p.Decide(0, scored(0, 30))
 	require.InDelta(t, 0.04, deeds[0].After, 1e-9)
-	require.True(t, p.Breaks(errors.New("not finite")))
+	require.True(t, p.HandleBroken(errors.New("not finite")))
 	deeds, back := p.Decide(2, stats.Judged{})
 	require.Equal(t, 0, back)
 	require.InDelta(t, 0.01, deeds[0].After, 1e-9, "the setting returns to its value before the trial")
@@ -151,10 +151,10 @@ func TestATrialWaitsForStepsThatTell(t *testing.T) {
 	for early, due := range map[bool]int{true: 6, false: 5} {
 		p := New(Values{Rate: 0.01})
 		p.Trial = &Trial{Rule: still, Setting: Rate, Before: 0.01, After: 0.04, Due: 5}
-		p.Heard(advice.Step{Number: 1, Updated: true, Updates: map[bool]int{true: 1, false: 100}[early], KL: 1e-9, LearningRate: 0.04}, nil)
+		p.Observe(advice.Step{Number: 1, Updated: true, Updates: map[bool]int{true: 1, false: 100}[early], KL: 1e-9, LearningRate: 0.04}, nil)
 		require.Equal(t, due, p.Trial.Due)
 		p.Trial.After, p.Trial.Due = 0.005, 5 // a smaller rate is no increase
-		p.Heard(advice.Step{Number: 2, Updates: 2, LearningRate: 0.005}, nil)
+		p.Observe(advice.Step{Number: 2, Updates: 2, LearningRate: 0.005}, nil)
 		require.Equal(t, 5, p.Trial.Due)
 	}
 }

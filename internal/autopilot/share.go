@@ -9,17 +9,17 @@ import (
 // leastProblems is the least number of problems for a useful measurement.
 const leastProblems = 8
 
-// Share returns the problems to measure on: the first held-out ones, or else the last tenth of the training problems,
+// SplitProblems returns the problems to measure on: the first held-out ones, or else the last tenth of the training problems,
 // which is then left out of training.
-func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []data.Problem, err error) {
+func SplitProblems(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []data.Problem, err error) {
 	if !cfg.Autopilot {
 		return train, nil, nil
 	}
 	each := cfg.PromptsPerStep * cfg.CompletionsPerPrompt
-	if n := Problems(len(heldOut), each); n > 0 {
+	if n := MeasurementSize(len(heldOut), each); n > 0 {
 		return train, heldOut[:n], nil
 	}
-	n := Problems(len(train)/10, max(each, leastProblems))
+	n := MeasurementSize(len(train)/10, max(each, leastProblems))
 	if n < leastProblems {
 		return nil, nil, badinput.Errorf("autopilot: no problems are held out, and a tenth of the %d training problems is too few to measure; "+
 			"type test_data=FILE, or autopilot=false", len(train))
@@ -27,15 +27,15 @@ func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []d
 	return train[:len(train)-n], train[len(train)-n:], nil
 }
 
-// Judges sets the format weight of cfg to that of the checkpoint's own rewards, if the autopilot had changed it.
-func (p *Pilot) Judges(cfg *configs.Config) {
-	if v, other := p.InForce()[Format]; other && cfg.Autopilot {
+// RestoreFormatWeight sets the format weight of cfg to that of the checkpoint's own rewards, if the autopilot had changed it.
+func (p *Pilot) RestoreFormatWeight(cfg *configs.Config) {
+	if v, other := p.Overrides()[Format]; other && cfg.Autopilot {
 		cfg.FormatCoef = v
 	}
 }
 
-// Own are the settings of a run that may be changed. judged says that the rewards come from the run's own judge.
-func Own(cfg *configs.Config, judged bool) Values {
+// Tunable are the settings of a run that may be changed. judged says that the rewards come from the run's own judge.
+func Tunable(cfg *configs.Config, judged bool) Values {
 	v := Values{Rate: cfg.LearningRate, Temperature: cfg.Temperature, Completions: float64(cfg.CompletionsPerPrompt)}
 	if cfg.Env == "none" {
 		v[Overlong] = cfg.OverlongPenalty

@@ -13,14 +13,14 @@ func TestACheckpointJudgesAsTheRunDid(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.Autopilot, cfg.FormatCoef = true, 0.1
 	p := New(Values{Format: 0.1})
-	p.Judges(&cfg)
+	p.RestoreFormatWeight(&cfg)
 	require.Equal(t, 0.1, cfg.FormatCoef)
 	p.set(Format, 0.2)
-	p.Judges(&cfg)
+	p.RestoreFormatWeight(&cfg)
 	require.Equal(t, 0.2, cfg.FormatCoef)
 	cfg.Autopilot, cfg.FormatCoef = false, 0.1
-	p.Judges(&cfg)
+	p.RestoreFormatWeight(&cfg)
 	require.Equal(t, 0.1, cfg.FormatCoef)
 	p = nil
-	p.Judges(&cfg)
+	p.RestoreFormatWeight(&cfg)
 }

@@ -4,8 +4,8 @@ package backendtest
 import (
 	"testing"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -20,7 +20,7 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 		"cpu":          func(t *testing.T) kernels.Backend { return CPU(t, cpu.Options{}) },
 		"cpu deferred": func(t *testing.T) kernels.Backend { return deferred.New(CPU(t, cpu.Options{})) },
 	} {
-		if name == "reference" && racing.Detected {
+		if name == "reference" && race.Enabled {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { On(t, open(t), test) })
@@ -30,7 +30,7 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 // OnEach is OnAll for tests that check each backend by itself. It usually skips the reference, whose loops take most of the time.
 func OnEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	OnAll(t, func(t *testing.T, b kernels.Backend) {
-		if b.Order() == kerneltest.NewReference().Order() && !forms.All {
+		if b.Order() == kerneltest.NewReference().Order() && !testvariants.Exhaustive {
 			t.Skip("the reference is taken with GRPO_FORMS=all")
 		}
 		test(t, b)

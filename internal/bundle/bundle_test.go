@@ -229,7 +229,7 @@ func TestSignatures(t *testing.T) {
 	path, _ := packed(t, someFiles(), key)
 	c, err := Verify(path)
 	require.NoError(t, err)
-	public, err := PublicKey(key + PublicEnding)
+	public, err := PublicKey(key + PublicSuffix)
 	require.NoError(t, err)
 	require.True(t, public.Equal(c.Signer))
 	fromSecret, err := PublicKey(key)
@@ -241,7 +241,7 @@ func TestSignatures(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	_, err = NewKey(key)
 	require.ErrorContains(t, err, "is there already")
-	_, err = SecretKey(key + PublicEnding)
+	_, err = SecretKey(key + PublicSuffix)
 	require.ErrorContains(t, err, "signing takes the secret one; type --key "+key)
 	_, err = SecretKey(path)
 	require.ErrorContains(t, err, "--new-key")
@@ -261,7 +261,7 @@ func TestSignatures(t *testing.T) {
 // A pair of keys is written as a whole or not at all: with only one of them, the same command would be refused the next time.
 func TestHalfAPairOfKeysIsNotLeft(t *testing.T) {
 	dir := t.TempDir()
-	_, err := NewKey(filepath.Join(dir, strings.Repeat("k", 255-len(PublicEnding)+1))) // the name of the public key is too long
+	_, err := NewKey(filepath.Join(dir, strings.Repeat("k", 255-len(PublicSuffix)+1))) // the name of the public key is too long
 	require.ErrorContains(t, err, "file name too long")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

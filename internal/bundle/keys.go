@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // signedPrefix is prepended to what is signed, so that a signature of something else cannot be reused.
@@ -45,8 +45,8 @@ func Fingerprint(key ed25519.PublicKey) string {
 	return fmt.Sprintf("%x", h[:8])
 }
 
-// PublicEnding is appended to the name of a secret key for that of its public key.
-const PublicEnding = ".pub"
+// PublicSuffix is appended to the name of a secret key for that of its public key.
+const PublicSuffix = ".pub"
 
 // NewKey writes a secret key, readable only by its owner, and its public key beside it. It overwrites nothing.
 func NewKey(path string) (ed25519.PublicKey, error) {
@@ -62,13 +62,13 @@ func NewKey(path string) (ed25519.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(path + PublicEnding); err == nil {
-		return nil, badinput.Errorf("%s is there already; choose another name", path+PublicEnding)
+	if _, err := os.Lstat(path + PublicSuffix); err == nil {
+		return nil, badinput.Errorf("%s is there already; choose another name", path+PublicSuffix)
 	}
 	if err := writeNew(path, 0o600, &pem.Block{Type: "PRIVATE KEY", Bytes: secretText}); err != nil {
 		return nil, err
 	}
-	if err := writeNew(path+PublicEnding, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText}); err != nil {
+	if err := writeNew(path+PublicSuffix, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText}); err != nil {
 		return nil, errors.Join(err, os.Remove(path)) // nobody has used it yet
 	}
 	return public, nil
@@ -101,7 +101,7 @@ func SecretKey(path string) (ed25519.PrivateKey, error) {
 	}
 	if block.Type == "PUBLIC KEY" {
 		return nil, badinput.Errorf("%s is a public key, and signing takes the secret one; type --key %s",
-			path, look.Word(strings.TrimSuffix(path, PublicEnding)))
+			path, display.ShellQuote(strings.TrimSuffix(path, PublicSuffix)))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if secret, ok := key.(ed25519.PrivateKey); err == nil && ok {
@@ -127,7 +127,7 @@ func PublicKey(path string) (ed25519.PublicKey, error) {
 	if public, ok := key.(ed25519.PublicKey); err == nil && ok {
 		return public, nil
 	}
-	return nil, badinput.Errorf("%s is no ed25519 key; expected the file that ends in %s", path, PublicEnding)
+	return nil, badinput.Errorf("%s is no ed25519 key; expected the file that ends in %s", path, PublicSuffix)
 }
 
 func readKey(path string) (*pem.Block, error) {

@@ -17,7 +17,7 @@ func Find(name string) (dir, warning string, err error) {
 	if err != nil {
 		return temporaryDir(name, "no folder for a cache: "+err.Error(), "XDG_CACHE_HOME")
 	}
-	return Or(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
+	return OrTemp(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
 }
 
 // User is the user's cache directory, which need not exist. If the home directory is not an absolute path there is none, as it would
@@ -30,9 +30,9 @@ func User() (string, error) {
 	return cache, err
 }
 
-// Or returns the wanted folder, or if it is not writable, one of that name in a temporary place. variable is the
+// OrTemp returns the wanted folder, or if it is not writable, one of that name in a temporary place. variable is the
 // environment variable that chooses another, for the warning.
-func Or(wanted, name, variable string) (dir, warning string, err error) {
+func OrTemp(wanted, name, variable string) (dir, warning string, err error) {
 	if err := Probe(wanted); err != nil {
 		return temporaryDir(name, fmt.Sprintf("cache folder: %v", err), variable)
 	}

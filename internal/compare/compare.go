@@ -42,9 +42,9 @@ type Side struct {
 
 // New compares runs with runs[base], by their evaluations after a step; below 0: by the last evaluation of each.
 func New(runs []*Run, base, step int) (*Comparison, error) {
-	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differing(runs, places)}
+	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differences(runs, places)}
 	for _, r := range runs {
-		if step >= 0 && r.At(step) == nil && r.HeldAt(step) == nil {
+		if step >= 0 && r.At(step) == nil && r.HeldOutAt(step) == nil {
 			return nil, badinput.Errorf("--step %d: %s has no evaluation after it; it has some after %s", step, r.Name, r.evaluated())
 		}
 		if r != c.Base {
@@ -121,8 +121,8 @@ func compareHeldOut(a, b stats.Judged) *Side {
 // places are settings that say where a run is, or apply to one start only.
 var places = []string{"run_dir", "resume", "allow_change", "serve", "serve_keys", "tensorboard", "mlflow", "watch"}
 
-// Differing are the settings in which the runs differ, except without.
-func Differing(runs []*Run, without []string) (all []Setting) {
+// Differences are the settings in which the runs differ, except without.
+func Differences(runs []*Run, without []string) (all []Setting) {
 	texts := make([]map[string]string, len(runs))
 	for i, r := range runs {
 		texts[i] = map[string]string{}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // promptingKeys are the settings that affect how held-out problems are prompted and judged.
@@ -26,7 +26,7 @@ func (c *Comparison) notes() (notes []string) {
 		if is := p.Run.Parts["model"].SHA256; is != model || p.Run.Settings.Model != c.Base.Settings.Model && is == "" {
 			notes = append(notes, otherModel(p.Run, c.Base))
 		}
-		if c.Base.HeldAt(c.Step) != nil && p.Run.HeldAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
+		if c.Base.HeldOutAt(c.Step) != nil && p.Run.HeldOutAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
 			notes = append(notes, fmt.Sprintf("%s held out other rows than %s, so their losses do not compare; %s", p.Run.Name,
 				c.Base.Name, holdTheSame))
 		}
@@ -80,7 +80,7 @@ func (r *Run) notes() (notes []string) {
 			of = " of " + strconv.Itoa(last)
 		}
 		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s resumes it", r.Name, r.Done(), of,
-			r.Settings.Verb(), look.Word(r.Dir)))
+			r.Settings.Verb(), display.ShellQuote(r.Dir)))
 	}
 	if n := r.Resumes; n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)
@@ -108,11 +108,11 @@ func (r *Run) notes() (notes []string) {
 
 // evaluated lists the steps with evaluations.
 func (r *Run) evaluated() string {
-	if len(r.Evaluations)+len(r.Held) == 0 {
+	if len(r.Evaluations)+len(r.HeldOut) == 0 {
 		return "none"
 	}
 	var steps []string
-	for _, h := range r.Held {
+	for _, h := range r.HeldOut {
 		steps = append(steps, strconv.Itoa(h.Step))
 	}
 	for _, e := range r.Evaluations {

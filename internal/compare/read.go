@@ -29,8 +29,8 @@ type Run struct {
 	Own         []string         // parts that the caller's Go program brought, which have no fingerprints
 	Steps       []Step
 	Evaluations []Evaluation
-	Held        []Held // evaluations of a warm-up
-	Resumes     int    // after interruptions
+	HeldOut     []HeldOut // evaluations of a warm-up
+	Resumes     int       // after interruptions
 
 	past *provenance.Run
 }
@@ -133,7 +133,7 @@ func Check(dir string) error {
 	case !info.IsDir():
 		return badinput.Errorf("%s: a file; expected the directory of a run", dir)
 	}
-	if err := rundir.NoCheckpoint(dir); err != nil {
+	if err := rundir.RefuseCheckpoint(dir); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "sweep.json")); err == nil {
@@ -143,7 +143,7 @@ func Check(dir string) error {
 }
 
 func (r *Run) readMetrics() error {
-	return jsonl.Whole(filepath.Join(r.Dir, "metrics.jsonl"), func(line []byte) error {
+	return jsonl.EachComplete(filepath.Join(r.Dir, "metrics.jsonl"), func(line []byte) error {
 		var is struct{ Kind string }
 		if err := json.Unmarshal(line, &is); err != nil {
 			return err
@@ -163,11 +163,11 @@ func (r *Run) readMetrics() error {
 			}
 			r.Steps = append(r.Steps, s)
 		case "held_out":
-			h := Held{Loss: nan, Accuracy: nan, Margin: nan}
+			h := HeldOut{Loss: nan, Accuracy: nan, Margin: nan}
 			if err := json.Unmarshal(line, &h); err != nil {
 				return err
 			}
-			r.Held = append(r.Held, h)
+			r.HeldOut = append(r.HeldOut, h)
 		case "evaluation":
 			e := Evaluation{Greedy: nan, CI: [2]float64{nan, nan}, PassAt1: nan, PassAtK: nan, BestOfK: nan}
 			if err := json.Unmarshal(line, &e); err != nil {
@@ -287,8 +287,8 @@ func (r *Run) Total(of func(s *Step) float64) float64 {
 	return total
 }
 
-// Late is the mean of a quantity over the last tenth of the steps; NaN if unknown.
-func (r *Run) Late(of func(s *Step) float64) float64 {
+// LateMean is the mean of a quantity over the last tenth of the steps; NaN if unknown.
+func (r *Run) LateMean(of func(s *Step) float64) float64 {
 	n := max(len(r.Steps)/10, 1)
 	sum, known := 0.0, 0
 	for i := max(0, len(r.Steps)-n); i < len(r.Steps); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// Held is a warm-up's evaluation on held-out rows.
-type Held struct {
+// HeldOut is a warm-up's evaluation on held-out rows.
+type HeldOut struct {
 	Step     int     `json:"step"`
 	Rows     int     `json:"rows"`
 	Tokens   int     `json:"tokens"` // of these rows
@@ -21,18 +21,18 @@ type Held struct {
 // heldFigures are the columns about held-out rows.
 var heldFigures = []struct {
 	name string
-	of   func(h *Held) float64
+	of   func(h *HeldOut) float64
 }{
-	{"held_out_loss", func(h *Held) float64 { return h.Loss }},
-	{"held_out_accuracy", func(h *Held) float64 { return h.Accuracy }},
-	{"held_out_margin", func(h *Held) float64 { return h.Margin }},
+	{"held_out_loss", func(h *HeldOut) float64 { return h.Loss }},
+	{"held_out_accuracy", func(h *HeldOut) float64 { return h.Accuracy }},
+	{"held_out_margin", func(h *HeldOut) float64 { return h.Margin }},
 }
 
-// HeldAt is the evaluation after a step, the last one if step is below 0; nil if there is none.
-func (r *Run) HeldAt(step int) *Held {
-	for i := len(r.Held) - 1; i >= 0; i-- {
-		if step < 0 || r.Held[i].Step == step {
-			return &r.Held[i]
+// HeldOutAt is the evaluation after a step, the last one if step is below 0; nil if there is none.
+func (r *Run) HeldOutAt(step int) *HeldOut {
+	for i := len(r.HeldOut) - 1; i >= 0; i-- {
+		if step < 0 || r.HeldOut[i].Step == step {
+			return &r.HeldOut[i]
 		}
 	}
 	return nil
@@ -40,10 +40,10 @@ func (r *Run) HeldAt(step int) *Held {
 
 // heldBefore is the first of the evaluations that led to h on the same rows, as far as their number of tokens tells. A resumed run
 // may have changed the held-out rows in between.
-func (r *Run) heldBefore(h *Held) *Held {
+func (r *Run) heldBefore(h *HeldOut) *HeldOut {
 	first := h
-	for i := len(r.Held) - 1; i >= 0; i-- {
-		switch x := &r.Held[i]; {
+	for i := len(r.HeldOut) - 1; i >= 0; i-- {
+		switch x := &r.HeldOut[i]; {
 		case x.Step > h.Step:
 		case x.Rows != h.Rows || x.Tokens != h.Tokens:
 			return first
@@ -63,7 +63,7 @@ func (r *Run) loss(s *Step) float64 {
 }
 
 // lateLoss is its mean over the last tenth of the steps.
-func (r *Run) lateLoss() float64 { return r.Late(r.loss) }
+func (r *Run) lateLoss() float64 { return r.LateMean(r.loss) }
 
 // anyWarmup reports whether any run is a warm-up.
 func anyWarmup(runs []*Run) bool {
@@ -85,7 +85,7 @@ func rowsHeader() []string {
 }
 
 func (r *Run) rowCells(step int) []any {
-	h := r.HeldAt(step)
+	h := r.HeldOutAt(step)
 	if h == nil {
 		return []any{r.lateLoss(), nil, nil, nan, nan, nan}
 	}
@@ -104,7 +104,7 @@ func (c *Comparison) rowsTable() *report.Table {
 	t := &report.Table{ID: "rows", Title: "Held-out rows", Lead: "before: at the first evaluation",
 		Header: []string{"run", "after step", "rows", "loss", "before", "accuracy", "margin"}}
 	t.Rows = c.rows(func(_ int, r *Run) []string {
-		h := r.HeldAt(c.Step)
+		h := r.HeldOutAt(c.Step)
 		if h == nil {
 			return []string{"–", "–", "–", "–", "–", "–"}
 		}
@@ -137,8 +137,8 @@ func rowCurves(runs []*Run) []report.CurveGroup {
 		all := make([]report.Curve, len(heldFigures))
 		for k, f := range heldFigures {
 			all[k].Name, all[k].Color = r.Name, report.RunColor(i)
-			for j := range r.Held {
-				all[k].Steps, all[k].Values = append(all[k].Steps, r.Held[j].Step), append(all[k].Values, f.of(&r.Held[j]))
+			for j := range r.HeldOut {
+				all[k].Steps, all[k].Values = append(all[k].Steps, r.HeldOut[j].Step), append(all[k].Values, f.of(&r.HeldOut[j]))
 			}
 			held.Charts[k].Curves = append(held.Charts[k].Curves, all[k])
 		}

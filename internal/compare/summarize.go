@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -57,7 +57,7 @@ func Summarize(runs []*Run) *Summary {
 	for i, g := range s.Groups {
 		firsts[i] = g.Runs[0]
 	}
-	differing := Differing(firsts, unrelatedKeys)
+	differing := Differences(firsts, unrelatedKeys)
 	for i := range s.Groups {
 		s.Groups[i].name(i, differing, len(s.Groups))
 	}
@@ -156,7 +156,7 @@ func (g *Group) notes() (notes []string) {
 		}
 		seen[r.Settings.Seed] = r.Name
 	}
-	if slices.ContainsFunc(g.Runs, func(r *Run) bool { return r.Held != nil && !sameRows(g.Runs[0], r) }) {
+	if slices.ContainsFunc(g.Runs, func(r *Run) bool { return r.HeldOut != nil && !sameRows(g.Runs[0], r) }) {
 		notes = append(notes, fmt.Sprintf("%s: each seed holds out other rows, which also changes losses; %s", g.short(), holdTheSame))
 	}
 	if own := g.Runs[0].Own; len(own) > 0 && len(g.Runs) > 1 {
@@ -178,7 +178,7 @@ func (g *Group) gather() {
 				steps = append(steps, e.Step)
 			}
 		}
-		for _, h := range r.Held {
+		for _, h := range r.HeldOut {
 			if !slices.Contains(steps, h.Step) {
 				steps = append(steps, h.Step)
 			}
@@ -208,7 +208,7 @@ func (g *Group) gather() {
 		}
 		for _, f := range heldFigures {
 			g.add(f.name, at, func(r *Run) float64 {
-				if h := r.HeldAt(step); h != nil {
+				if h := r.HeldOutAt(step); h != nil {
 					return f.of(h)
 				}
 				return nan
@@ -220,10 +220,10 @@ func (g *Group) gather() {
 		of   func(r *Run) float64
 	}{
 		{"train_loss", (*Run).lateLoss},
-		{"reward", func(r *Run) float64 { return r.Late(reward) }},
-		{"kl", func(r *Run) float64 { return r.Late(kl) }},
-		{"entropy", func(r *Run) float64 { return r.Late(entropy) }},
-		{"length", func(r *Run) float64 { return r.Late(length) }},
+		{"reward", func(r *Run) float64 { return r.LateMean(reward) }},
+		{"kl", func(r *Run) float64 { return r.LateMean(kl) }},
+		{"entropy", func(r *Run) float64 { return r.LateMean(entropy) }},
+		{"length", func(r *Run) float64 { return r.LateMean(length) }},
 		{"completion_tokens", func(r *Run) float64 { return r.Total(tokens) }},
 		{"seconds", func(r *Run) float64 { return r.Total(seconds) }},
 	} {
@@ -323,7 +323,7 @@ func (s *Summary) Text() string {
 		}
 		t.print(&b)
 	}
-	return look.Visible(b.String())
+	return display.Visible(b.String())
 }
 
 // show formats a value of the figure: shares with three digits.
@@ -332,7 +332,7 @@ func (f Figure) show(v float64) string {
 	case "pass@1_greedy", "pass@1_sampled", "pass@k", "held_out_accuracy":
 		return rate(v)
 	case "best_of_k", "reward":
-		return look.Reward(v)
+		return display.Reward(v)
 	}
 	return rounded(v)
 }

@@ -152,7 +152,7 @@ func (c *Comparison) Table(times bool) *Table {
 		row = append(row, r.scores(c.Step)...)
 		row = append(row, c.paired(r)...)
 		for _, of := range []func(*Step) float64{reward, kl, entropy, length} {
-			row = append(row, r.Late(of))
+			row = append(row, r.LateMean(of))
 		}
 		row = append(row, r.Total(tokens))
 		if lessons {
@@ -260,4 +260,4 @@ func marshal(v any) ([]byte, error) {
 }
 
 // few reports whether that many problems are too few for conclusions.
-func few(n int) bool { return n < stats.Few }
+func few(n int) bool { return n < stats.MinProblems }

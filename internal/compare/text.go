@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -42,15 +42,15 @@ func (c *Comparison) Text() string {
 	}
 	t := grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
 	for _, r := range c.Runs {
-		t.add([]string{label[r], r.progress(), look.Reward(r.Late(reward)),
-			rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
+		t.add([]string{label[r], r.progress(), display.Reward(r.LateMean(reward)),
+			rounded(r.LateMean(kl)), rounded(r.LateMean(entropy)), rounded(r.LateMean(length)),
 			rounded(r.Total(tokens)), duration(r.Total(seconds))})
 	}
 	t.print(&b)
 	c.problemText(&b, label)
 	b.WriteString("\n" + wrap("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
 		"problem, with its interval of 95 % from resampling the problems; reward to length: the mean of the last tenth of the steps"))
-	return look.Visible(b.String())
+	return display.Visible(b.String())
 }
 
 // settingsText prints the settings that differ; if they do not fit side by side, as a block of rows for each run.
@@ -178,7 +178,7 @@ func listed(lead string, names []string) string {
 		return ""
 	}
 	const most = 6
-	text := lead + fmt.Sprint(len(names)) + " (" + look.Visible(strings.Join(names[:min(most, len(names))], ", "))
+	text := lead + fmt.Sprint(len(names)) + " (" + display.Visible(strings.Join(names[:min(most, len(names))], ", "))
 	if len(names) > most {
 		text += fmt.Sprintf(", and %d more", len(names)-most)
 	}

@@ -24,16 +24,16 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Own is the value of the setting env for an environment that the caller's Go program brings.
-const Own = "own"
+// CallerEnvironment is the value of the setting env for an environment that the caller's Go program brings.
+const CallerEnvironment = "own"
 
-// Room samples the conversations of a run. It is nil if completions are of one turn.
-type Room struct {
+// Sampler samples the conversations of a run. It is nil if completions are of one turn.
+type Sampler struct {
 	Notes []string // for the user
 
 	language *sources.Language
 	env      episode.Environment
-	talk     episode.Talk
+	player   episode.Player
 	failures int // conversations per draw that the machine may fail
 	servers  *mcp.Servers
 	where    string // of the environment, for messages
@@ -43,21 +43,22 @@ type Room struct {
 // Open opens the environment that the settings name, for conversations about these problems; nil if they name none. own is the
 // caller's environment, with env=own.
 func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging, p *sources.Problems,
-	own episode.Environment) (*Room, error) {
-	if own != nil && cfg.Env != Own {
-		return nil, badinput.Errorf("env: the program brings an environment of its own, and env=%s; type env=%s", cfg.Env, Own)
+	own episode.Environment) (*Sampler, error) {
+	if own != nil && cfg.Env != CallerEnvironment {
+		return nil, badinput.Errorf("env: the program brings an environment of its own, and env=%s; type env=%s", cfg.Env, CallerEnvironment)
 	}
 	if cfg.Env == "none" {
 		return nil, nil
 	}
-	r := &Room{language: l, env: own, failures: cfg.InfraThreshold, close: func() error { return nil }}
-	r.talk = episode.Talk{Renderer: l.Renderer, Tokenizer: l.Tokenizer, Stops: l.Stops,
+	r := &Sampler{language: l, env: own, failures: cfg.InfraThreshold, close: func() error { return nil }}
+	r.player = episode.Player{Renderer: l.Renderer, Tokenizer: l.Tokenizer, Stops: l.Stops,
 		Limits: episode.Limits{Turns: cfg.MaxTurns, TurnTokens: cfg.MaxTokens, Tokens: cfg.SequenceTokens(),
 			Time: time.Duration(cfg.ConversationSeconds * float64(time.Second))}}
 	var err error
 	switch {
-	case cfg.Env == Own && own == nil:
-		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none", Own)
+	case cfg.Env == CallerEnvironment && own == nil:
+		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none",
+			CallerEnvironment)
 	case cfg.Env == "heal":
 		if r.env, err = openHeal(cfg, j); err == nil {
 			err = r.noteUntested(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
@@ -73,11 +74,11 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 }
 
 // String describes the conversations for the user.
-func (r *Room) String() string {
+func (r *Sampler) String() string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf(", in conversations of up to %s and %s", plural.Of(r.talk.Turns, "turn"), plural.Of(r.talk.Tokens, "token"))
+	text := fmt.Sprintf(", in conversations of up to %s and %s", plural.Of(r.player.Turns, "turn"), plural.Of(r.player.Tokens, "token"))
 	if r.servers != nil {
 		text += ", with the tools of " + r.servers.String()
 	}
@@ -88,23 +89,23 @@ func (r *Room) String() string {
 }
 
 // Close ends the environment.
-func (r *Room) Close() error { return r.close() }
+func (r *Sampler) Close() error { return r.close() }
 
-// Ask asks for conversations about a problem.
-type Ask struct {
+// Request asks for conversations about a problem.
+type Request struct {
 	Problem *data.Problem
 	Key     sampler.Key
 }
 
-// Drawn is a finished conversation.
-type Drawn struct {
-	sampler.Rollout // Request is the index of its Ask
+// Result is a finished conversation.
+type Result struct {
+	sampler.Rollout // Request is the index among the requests
 	Record          *Record
 }
 
 // Sample samples n conversations about each problem, and calls done with each as it ends, in the sampling goroutine. A conversation
 // that the machine failed gets an excluded score. Too many of these, or any other failure of the environment, end the sampling.
-func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int, params sampler.Params, done func(Drawn)) error {
+func (r *Sampler) Sample(ctx context.Context, e *sampler.Engine, asks []Request, n int, params sampler.Params, done func(Result)) error {
 	starts := make([]episode.Start, len(asks))
 	for i, a := range asks {
 		messages, tools, err := r.language.Messages(ctx, a.Problem)
@@ -116,8 +117,8 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 	playing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	failed := 0
-	_, err := r.talk.Play(playing, e, r.env, starts, params, func(p episode.Played) {
-		d := Drawn{Rollout: p.Rollout, Record: r.record(p)}
+	_, err := r.player.Play(playing, e, r.env, starts, params, func(p episode.Played) {
+		d := Result{Rollout: p.Rollout, Record: r.record(p)}
 		switch {
 		case p.Err == nil:
 			d.Record.Score = score(p)
@@ -162,10 +163,10 @@ func score(p episode.Played) (s reward.Score) {
 // machineFailed reports whether an error says nothing about the conversation. It then sets s to an excluded score.
 func machineFailed(err error, s *reward.Score) bool {
 	var infra *sandbox.InfraError
-	var slow *episode.TooSlow
-	var down *mcp.Down
-	var away *openenv.Down
-	var unscored *episode.NotScored
+	var slow *episode.TimeoutError
+	var down *mcp.UnavailableError
+	var away *openenv.UnavailableError
+	var unscored *episode.UnscoredError
 	switch {
 	case errors.As(err, &unscored):
 		*s = unscored.Score

@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	m.Run()
 }
 
@@ -252,8 +252,8 @@ func TestStats(t *testing.T) {
 	var s Stats
 	require.Nil(t, s.Whole())
 	turns := make([]sampler.Turn, 3)
-	s.Add(&Record{Turns: turns[:1], Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 0, Correct: true}}}, true)
-	s.Add(&Record{Turns: turns[:2], Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 0}, {Turn: 1, Correct: true}}}, true)
+	s.Add(&Record{Turns: turns[:1], Most: 3, Ending: episode.Over, Judged: []episode.TurnGrade{{Turn: 0, Correct: true}}}, true)
+	s.Add(&Record{Turns: turns[:2], Most: 3, Ending: episode.Over, Judged: []episode.TurnGrade{{Turn: 0}, {Turn: 1, Correct: true}}}, true)
 	s.Add(&Record{Turns: turns, Most: 3, Ending: episode.OutOfTurns, Calls: 4, Wrong: 1}, false)
 	s.Add(&Record{Turns: turns[:2], Most: 3, Ending: episode.Over}, true)
 	w := s.Whole()
@@ -262,7 +262,7 @@ func TestStats(t *testing.T) {
 	require.Equal(t, []any{2.0, 4, 1, 3, 1}, []any{w.Turns, w.Calls, w.Wrong, w.Endings[episode.Over], w.Endings[episode.OutOfTurns]})
 	require.Equal(t, "solved by turn 0.250 0.750 0.750", w.String())
 	var early Stats
-	early.Add(&Record{Turns: turns, Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 1, Correct: true}}}, true)
+	early.Add(&Record{Turns: turns, Most: 3, Ending: episode.Over, Judged: []episode.TurnGrade{{Turn: 1, Correct: true}}}, true)
 	require.Equal(t, []float64{0, 1, 1}, early.Whole().SolvedByTurn, "as of the turn that was judged last")
 
 	r := Record{Turns: []sampler.Turn{{Start: 0, End: 3}, {Start: 5, End: 9}}, Most: 2}

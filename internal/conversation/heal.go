@@ -53,7 +53,7 @@ func findings() (names []string) {
 
 // openHeal opens env=heal. Where programs do not run in sandboxes of this machine, the model is shown no test.
 func openHeal(cfg *configs.Config, j *judging.Judging) (env episode.Environment, err error) {
-	text, err := sources.HealWording(cfg)
+	text, err := sources.HealTemplate(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func openHeal(cfg *configs.Config, j *judging.Judging) (env episode.Environment,
 const mostInspected = 1000
 
 // noteUntested adds a note that says for how many problems no test may be shown, so that the model is told only the verdict.
-func (r *Room) noteUntested(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
+func (r *Sampler) noteUntested(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
 	problems = slices.DeleteFunc(problems, func(p data.Problem) bool { return p.Kind == data.Answer })
 	const told = "so the model is told only the verdict of its program"
 	if j.Judge() == nil || j.Judge().Pool() == nil {

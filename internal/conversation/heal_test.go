@@ -41,7 +41,7 @@ func TestHealing(t *testing.T) {
 	require.Empty(t, a.Messages, "a solved problem gets no further message")
 	require.NoError(t, e.Close())
 
-	text, err := sources.HealWording(&configs.Config{})
+	text, err := sources.HealTemplate(&configs.Config{})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(words, []byte(text+"{{.Trace}}"), 0o644))
 	r, err = Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)

@@ -33,14 +33,14 @@ type openEnvironment struct {
 }
 
 // connectOpenEnv connects to the server of env=openenv:URL. From then on the first observation of a session ends the prompt of its problem.
-func (r *Room) connectOpenEnv(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
-	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Within: time.Duration(cfg.TurnSeconds * float64(time.Second))}
+func (r *Sampler) connectOpenEnv(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
+	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Timeout: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 	if cfg.OpenEnvTemplate != "" {
 		text, err := openfile.Read(cfg.OpenEnvTemplate)
 		if err != nil {
-			return sources.Missing(cfg, "openenv_template", badinput.Errorf("openenv_template: %w", err))
+			return sources.MissingText(cfg, "openenv_template", badinput.Errorf("openenv_template: %w", err))
 		}
-		if o.Words, err = template.New("openenv_template").Parse(string(text)); err != nil {
+		if o.Template, err = template.New("openenv_template").Parse(string(text)); err != nil {
 			return badinput.Errorf("openenv_template: %w", err)
 		}
 	}
@@ -56,7 +56,7 @@ func (r *Room) connectOpenEnv(ctx context.Context, cfg *configs.Config, l *sourc
 		w.reward = episode.BestReward
 	}
 	l.Begin, r.Notes = w.begin, append(r.Notes, server.Notes...)
-	r.env, r.where = w, "at "+server.Plan()
+	r.env, r.where = w, "at "+server.Describe()
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (e *openEnvEpisode) step(ctx context.Context, said episode.Said) (text stri
 	if err == nil {
 		r, err = e.session.Step(ctx, action)
 	}
-	var refused *openenv.Refused
+	var refused *openenv.RejectedError
 	if errors.As(err, &refused) {
 		e.wrong++
 		return "error: " + tools.Fit(refused.Why, tools.DefaultText), r, nil

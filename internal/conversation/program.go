@@ -18,11 +18,11 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
-	"github.com/seed-7879b91d/grpo/internal/apart"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/procgroup"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -81,7 +81,7 @@ type reply struct {
 }
 
 // program starts the program of env=program:FILE.
-func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
+func (r *Sampler) program(ctx context.Context, cfg *configs.Config) error {
 	path := cfg.EnvProgram()
 	info, err := os.Stat(path)
 	switch {
@@ -95,7 +95,8 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	case filepath.Ext(path) == ".py":
 		args, err = []string{cfg.Python, path}, checkPython(ctx, cfg, path)
 	case info.Mode()&0o111 == 0:
-		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, look.Word(path))
+		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env,
+			display.ShellQuote(path))
 	case !strings.ContainsRune(path, filepath.Separator):
 		args = []string{"." + string(filepath.Separator) + path}
 		fallthrough
@@ -108,7 +109,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	p := &program{path: path, within: time.Duration(cfg.TurnSeconds * float64(time.Second)), cmd: exec.Command(args[0], args[1:]...)}
 	p.cmd.Stderr, p.cmd.WaitDelay, p.lines = &p.said, outputGrace, make(chan []byte, 1)
 	p.ended = make(chan struct{})
-	apart.Set(p.cmd)
+	procgroup.Set(p.cmd)
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (p *program) end() error {
 	if p.cmd.ProcessState != nil {
 		return nil // already gone
 	}
-	late := time.AfterFunc(p.within, func() { apart.Kill(p.cmd) })
+	late := time.AfterFunc(p.within, func() { procgroup.Kill(p.cmd) })
 	defer late.Stop()
 	_ = p.in.Close()
 	p.reap()
@@ -159,7 +160,7 @@ func (p *program) reap() {
 		}
 	}()
 	_ = p.cmd.Wait()
-	apart.Kill(p.cmd)
+	procgroup.Kill(p.cmd)
 	<-heard
 }
 
@@ -204,7 +205,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	}
 	over := make(chan struct{})
 	giveUp := sync.OnceFunc(func() {
-		apart.Kill(p.cmd)
+		procgroup.Kill(p.cmd)
 		_ = p.in.Close() // a process that the program left behind may hold the pipe without reading it
 		close(over)
 	})
@@ -225,7 +226,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	if there && inTime && !off {
 		return answer, nil
 	}
-	apart.Kill(p.cmd)
+	procgroup.Kill(p.cmd)
 	p.reap() // its standard error is complete now
 	switch {
 	case off:
@@ -243,7 +244,7 @@ func (p *program) read(line []byte) (a reply, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&a); err == nil {
-		err = jsonl.Rest(line, d.InputOffset())
+		err = jsonl.CheckEnd(line, d.InputOffset())
 	}
 	if err != nil {
 		return a, p.failed("answered %.200q (%v); expected a line such as "+

@@ -12,21 +12,21 @@ import (
 
 // Record is what is recorded of a conversation besides its tokens and its score.
 type Record struct {
-	Turns    []sampler.Turn   `json:"turns"`    // ranges of the tokens after the prompt
-	Messages []chat.Message   `json:"messages"` // those after the prompt: turns of the model, raw, and answers
-	Ending   episode.Ending   `json:"ending"`
-	Judged   []episode.Judged `json:"judged"` // the turns that were graded
-	Calls    int              `json:"calls,omitempty"`
-	Wrong    int              `json:"wrong_calls,omitempty"` // calls that were malformed or failed
-	Most     int              `json:"max_turns"`
+	Turns    []sampler.Turn      `json:"turns"`    // ranges of the tokens after the prompt
+	Messages []chat.Message      `json:"messages"` // those after the prompt: turns of the model, raw, and answers
+	Ending   episode.Ending      `json:"ending"`
+	Judged   []episode.TurnGrade `json:"judged"` // the turns that were graded
+	Calls    int                 `json:"calls,omitempty"`
+	Wrong    int                 `json:"wrong_calls,omitempty"` // calls that were malformed or failed
+	Most     int                 `json:"max_turns"`
 
 	Score   reward.Score `json:"-"`
 	Seconds float64      `json:"-"` // that the environment took for its answers
 }
 
-func (r *Room) record(p episode.Played) *Record {
+func (r *Sampler) record(p episode.Played) *Record {
 	return &Record{Turns: p.Turns, Messages: p.Messages, Ending: p.Ending, Judged: p.Judged, Calls: p.Calls, Wrong: p.Wrong,
-		Most: r.talk.Turns, Seconds: p.Took.Seconds()}
+		Most: r.player.Turns, Seconds: p.Took.Seconds()}
 }
 
 // Spans returns the ranges of the model's turns in a sequence of prompt and after tokens. Without a record, all after the prompt is one.

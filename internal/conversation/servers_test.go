@@ -115,14 +115,14 @@ func TestOpenEnv(t *testing.T) {
 	e, err = r.env.Open(t.Context(), &p)
 	require.NoError(t, err)
 	_, err = e.Turn(t.Context(), said("vanish", 0, false))
-	var down *openenv.Down
+	var down *openenv.UnavailableError
 	require.ErrorAs(t, err, &down)
 	var s reward.Score
 	require.True(t, machineFailed(err, &s))
 	require.Equal(t, reward.ExcludedInfra, s.Excluded)
 	require.NoError(t, e.Close())
 	require.Eventually(t, func() bool { // a client that disappears does not close its session
-		_, _, open := game.Most()
+		_, _, open := game.SessionCounts()
 		return open == 0
 	}, time.Minute, time.Millisecond)
 
@@ -238,6 +238,6 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 
 // The remedy depends on what failed: grpo doctor only checks the sandbox, and not an environment server.
 func TestWhatMendsAnEnvironment(t *testing.T) {
-	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "fix it, and type the same command again")
+	require.Contains(t, remedy(&openenv.UnavailableError{URL: "http://x", Err: io.EOF}), "fix it, and type the same command again")
 	require.Contains(t, remedy(fmt.Errorf("a turn: %w", &sandbox.InfraError{})), "grpo doctor")
 }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/apart"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/procgroup"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
@@ -30,7 +30,7 @@ func (p *program) checkStarted() error {
 	case <-wait.C:
 		return nil
 	}
-	apart.Kill(p.cmd) // it may only have closed its output
+	procgroup.Kill(p.cmd) // it may only have closed its output
 	p.reap()
 	if p.long != nil {
 		return p.failed(tooLong, mostAnswer>>20)

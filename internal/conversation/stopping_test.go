@@ -19,7 +19,7 @@ import (
 )
 
 // startScript starts a program that opens each conversation, and then does what the rest of its script says.
-func startScript(t *testing.T, rest string) (r *Room, asked string) {
+func startScript(t *testing.T, rest string) (r *Sampler, asked string) {
 	t.Helper()
 	dir := t.TempDir()
 	path, asked := filepath.Join(dir, "env.sh"), filepath.Join(dir, "asked")

@@ -60,11 +60,12 @@ func (k *kit) Close() {
 }
 
 // openTools opens env=tools. From then on the language's prompts tell the model of the tools.
-func (r *Room) openTools(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
+func (r *Sampler) openTools(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
 	o := options(cfg, j)
 	o.Tools = cfg.Tools
 	if o.Judge == nil && len(o.Tools) > 0 {
-		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none", Own)
+		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none",
+			CallerEnvironment)
 	}
 	if cfg.MCP != "" {
 		if err := r.startServers(ctx, cfg); err != nil {
@@ -107,12 +108,12 @@ func (r *Room) openTools(ctx context.Context, cfg *configs.Config, l *sources.La
 }
 
 // startServers starts the MCP servers that the settings name.
-func (r *Room) startServers(ctx context.Context, cfg *configs.Config) error {
+func (r *Sampler) startServers(ctx context.Context, cfg *configs.Config) error {
 	named, err := mcp.Read(cfg.MCP)
 	if err != nil {
 		return err
 	}
-	o := mcp.Options{CallTime: time.Duration(cfg.TurnSeconds * float64(time.Second)), Taken: cfg.Tools}
+	o := mcp.Options{CallTimeout: time.Duration(cfg.TurnSeconds * float64(time.Second)), ReservedNames: cfg.Tools}
 	if r.servers, err = mcp.Open(ctx, named, o); err != nil {
 		return fmt.Errorf("%w (or 'grpo tool mcp %s')", err, cfg.MCP)
 	}

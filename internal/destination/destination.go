@@ -16,18 +16,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Place is where a user wants a result.
 type Place struct {
-	Flag   string   // that names the place
-	Path   string   // "": nowhere, so nothing is checked
-	Folder bool     // the result is a folder, whose parents are made; else a file
-	Anew   bool     // the folder replaces an empty one
-	Name   string   // a file name to suggest if a folder was named
-	Reads  []string // files and folders that the result is made from; other strings are ignored
-	Run    string   // this run's directory is allowed
+	Flag         string   // that names the place
+	Path         string   // "": nowhere, so nothing is checked
+	IsDir        bool     // the result is a folder, whose parents are made; else a file
+	ReplaceEmpty bool     // the folder replaces an empty one
+	Name         string   // a file name to suggest if a folder was named
+	Inputs       []string // files and folders that the result is made from; other strings are ignored
+	Run          string   // this run's directory is allowed
 }
 
 // Check refuses a place that is not writable, or where the result would overwrite what it is made from, or files of a
@@ -39,12 +39,12 @@ func (p Place) Check() error {
 	if p.Path == "-" {
 		return badinput.Errorf("%s -: expected the name of a file or a folder; type %[1]s ./- for one that is called so", p.Flag)
 	}
-	if unread := look.Unread(p.Flag+" ", p.Path); unread != "" {
+	if unread := display.TildeHint(p.Flag+" ", p.Path); unread != "" {
 		return badinput.Errorf("%s %s: %s", p.Flag, p.Path, unread)
 	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
-			p.Flag, p.Path, relativeIfShorter(run), p.Flag, look.Word(freePath(run, p.Path)))
+			p.Flag, p.Path, relativeIfShorter(run), p.Flag, display.ShellQuote(freePath(run, p.Path)))
 	}
 	info, err := os.Stat(p.Path)
 	to, lerr := os.Readlink(p.Path)
@@ -58,15 +58,15 @@ func (p Place) Check() error {
 		return badinput.Errorf("%s %s: you may not read it; choose another place", p.Flag, p.Path)
 	case err != nil: // for example, a parent is a file
 		return p.checkFolder()
-	case p.Folder && !info.IsDir():
+	case p.IsDir && !info.IsDir():
 		return badinput.Errorf("%s %s: found a file, expected a directory, or none yet; choose another name", p.Flag, p.Path)
-	case !p.Folder && info.IsDir():
+	case !p.IsDir && info.IsDir():
 		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag,
-			look.Word(filepath.Join(p.Path, p.Name)))
-	case !p.Folder && !info.Mode().IsRegular():
+			display.ShellQuote(filepath.Join(p.Path, p.Name)))
+	case !p.IsDir && !info.Mode().IsRegular():
 		return badinput.Errorf("%s %s: this is not a regular file, and would be replaced by one; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
 	}
-	if here, err := os.Stat("."); err == nil && p.Anew && os.SameFile(info, here) {
+	if here, err := os.Stat("."); err == nil && p.ReplaceEmpty && os.SameFile(info, here) {
 		return badinput.Errorf("%s %s: this is the current folder, and would be replaced; choose a new one, "+
 			"such as %[1]s model", p.Flag, p.Path)
 	}
@@ -78,9 +78,9 @@ func (p Place) Check() error {
 
 // Failed adds to the error of a full disk what to do. Other errors are returned unchanged.
 func (p Place) Failed(err error) error {
-	err = atomicfile.Named(p.Path, err)
+	err = atomicfile.WithPath(p.Path, err)
 	var at *fs.PathError
-	if !errors.As(err, &at) || !disk.Full(at.Err) || !slices.Contains(slices.Collect(parents(resolve(at.Path))), resolve(p.Path)) {
+	if !errors.As(err, &at) || !disk.IsFull(at.Err) || !slices.Contains(slices.Collect(parents(resolve(at.Path))), resolve(p.Path)) {
 		return err
 	}
 	return fmt.Errorf("%s %s: %w; make room there, or choose another place", p.Flag, p.Path, at.Err)
@@ -88,7 +88,7 @@ func (p Place) Failed(err error) error {
 
 // checkReads refuses to overwrite what is read.
 func (p Place) checkReads(out os.FileInfo) error {
-	for _, in := range p.Reads {
+	for _, in := range p.Inputs {
 		info, err := os.Stat(in)
 		if err != nil {
 			continue
@@ -96,7 +96,7 @@ func (p Place) checkReads(out os.FileInfo) error {
 		if os.SameFile(info, out) {
 			return badinput.Errorf("%s %s: this is the input, and would be overwritten; choose another name", p.Flag, p.Path)
 		}
-		if !p.Folder && info.IsDir() {
+		if !p.IsDir && info.IsDir() {
 			for dir := range parents(resolve(p.Path)) {
 				if dir == resolve(in) {
 					return badinput.Errorf("%s %s: a file of the input %s; choose another name", p.Flag, p.Path, in)
@@ -110,7 +110,7 @@ func (p Place) checkReads(out os.FileInfo) error {
 // checkFolder checks that files can be made in the folder of the result; for a folder, in its nearest existing parent.
 func (p Place) checkFolder() error {
 	dir := filepath.Dir(p.Path)
-	if p.Folder {
+	if p.IsDir {
 		dir = filepath.Clean(p.Path)
 		for missing(dir) && dir != filepath.Dir(dir) {
 			dir = filepath.Dir(dir)
@@ -129,7 +129,7 @@ func (p Place) checkFolder() error {
 	if errors.Is(err, syscall.ENAMETOOLONG) {
 		short := filepath.Join(dir, shortName(filepath.Base(p.Path)))
 		return badinput.Errorf("%s %s: the name is too long, which gets up to %d bytes more until it is whole; "+
-			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.More, look.Word(short))
+			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.NameOverhead, display.ShellQuote(short))
 	}
 	if err != nil {
 		return badinput.Errorf("%s %s: nothing can be written in %s (%w); choose another place", p.Flag, p.Path, dir, withoutPath(err))
@@ -140,10 +140,10 @@ func (p Place) checkFolder() error {
 // probe makes a file in dir, with a name as long as the longest that will be made there or below.
 func (p Place) probe(dir string) (*os.File, error) {
 	longest := 0
-	if !p.Folder || p.Anew { // it is written to a temporary folder beside it
-		longest = len(filepath.Base(p.Path)) + atomicfile.More
+	if !p.IsDir || p.ReplaceEmpty { // it is written to a temporary folder beside it
+		longest = len(filepath.Base(p.Path)) + atomicfile.NameOverhead
 	}
-	for at := filepath.Clean(p.Path); p.Folder && at != dir; at = filepath.Dir(at) {
+	for at := filepath.Clean(p.Path); p.IsDir && at != dir; at = filepath.Dir(at) {
 		longest = max(longest, len(filepath.Base(at)))
 	}
 	name := fmt.Sprintf(".grpo-probe-%010d", rand.Uint32())

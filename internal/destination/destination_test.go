@@ -26,16 +26,16 @@ func TestWhatIsToBeTypedIsOneWord(t *testing.T) {
 // accepted.
 func TestNamesThatAreTooLong(t *testing.T) {
 	dir := t.TempDir()
-	const most = 255 // on the file systems of tests
+	const most, temporary = 255, 255 - atomicfile.NameOverhead // on the file systems of tests
 	name := func(n int) string { return filepath.Join(dir, strings.Repeat("n", n)) }
-	file, anew, folder := Place{Flag: "--out"}, Place{Flag: "--out", Folder: true, Anew: true}, Place{Flag: "--out", Folder: true}
+	file, anew, folder := Place{Flag: "--out"}, Place{Flag: "--out", IsDir: true, ReplaceEmpty: true}, Place{Flag: "--out", IsDir: true}
 	for _, c := range []struct {
 		place Place
 		path  string
 		fits  bool
 	}{
-		{file, name(most - atomicfile.More), true}, {file, name(most - atomicfile.More + 1), false}, {file, name(most + 9), false},
-		{anew, name(most - atomicfile.More), true}, {anew, name(most - atomicfile.More + 1), false}, {anew, name(most + 9), false},
+		{file, name(temporary), true}, {file, name(temporary + 1), false}, {file, name(most + 9), false},
+		{anew, name(temporary), true}, {anew, name(temporary + 1), false}, {anew, name(most + 9), false},
 		{folder, name(most), true}, {folder, name(most + 1), false}, {folder, filepath.Join(name(most+1), "a"), false},
 		{anew, filepath.Join(name(most), "a"), true},
 	} {
@@ -50,9 +50,9 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	}
 	require.ErrorContains(t, Place{Flag: "--out", Path: name(252)}.Check(), "such as --out "+name(32))
 	require.ErrorContains(t, Place{Flag: "--out", Path: name(252) + ".csv"}.Check(), "such as --out "+name(32)+".csv")
-	require.NoError(t, atomicfile.ResultBytes(name(most-atomicfile.More), nil))
-	require.NoError(t, os.Remove(name(most-atomicfile.More)))
-	require.NoError(t, atomicfile.Folder(name(most-atomicfile.More), func(string) error { return nil }))
+	require.NoError(t, atomicfile.ResultBytes(name(most-atomicfile.NameOverhead), nil))
+	require.NoError(t, os.Remove(name(most-atomicfile.NameOverhead)))
+	require.NoError(t, atomicfile.WriteDir(name(most-atomicfile.NameOverhead), func(string) error { return nil }))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
@@ -63,9 +63,9 @@ func TestATildeIsNoFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")
 	for _, folder := range []bool{true, false} {
-		err := Place{Flag: "--out", Path: "~/coder", Folder: folder}.Check()
+		err := Place{Flag: "--out", Path: "~/coder", IsDir: folder}.Check()
 		require.ErrorContains(t, err, "type --out /home/ada/coder, or --out './~/coder'")
 		require.True(t, badinput.Is(err))
 	}
-	require.NoError(t, Place{Flag: "--out", Path: "./~/coder", Folder: true}.Check())
+	require.NoError(t, Place{Flag: "--out", Path: "./~/coder", IsDir: true}.Check())
 }

@@ -29,10 +29,10 @@ type Kind int
 
 // The kinds. A sync is of a file's content, or of the names in a folder.
 const (
-	MadeFolder Kind = iota
-	MadeFile
+	CreatedFolder Kind = iota
+	CreatedFile
 	Wrote
-	Cut
+	Truncated
 	Synced
 	SyncedFolder
 	Renamed
@@ -60,7 +60,7 @@ func Append(path string) (*File, error) {
 		return nil, err
 	}
 	if errors.Is(missing, fs.ErrNotExist) {
-		observe(Op{Kind: MadeFile, Path: path}, nil)
+		observe(Op{Kind: CreatedFile, Path: path}, nil)
 	}
 	return &File{f}, nil
 }
@@ -78,7 +78,7 @@ func CreateTemp(dir, pattern string) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		observe(Op{Kind: MadeFile, Path: f.Name()}, nil)
+		observe(Op{Kind: CreatedFile, Path: f.Name()}, nil)
 		return &File{f}, nil
 	}
 }
@@ -95,9 +95,9 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Cut truncates the file.
-func (f *File) Cut(size int64) error {
-	return observe(Op{Kind: Cut, Path: f.Name(), Size: size}, f.f.Truncate(size))
+// Truncate truncates the file.
+func (f *File) Truncate(size int64) error {
+	return observe(Op{Kind: Truncated, Path: f.Name(), Size: size}, f.f.Truncate(size))
 }
 
 // Size is how long the file is.
@@ -120,8 +120,8 @@ func (f *File) Replaced() bool {
 	return os.IsNotExist(nerr) && err == nil
 }
 
-// As gives the file the permissions of the file at path, which it is to replace, if there is one.
-func (f *File) As(path string) error {
+// CopyMode gives the file the permissions of the file at path, which it is to replace, if there is one.
+func (f *File) CopyMode(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return f.f.Chmod(info.Mode().Perm())
 	}
@@ -164,7 +164,7 @@ func MkdirAll(dir string) error {
 	} else if err != nil { // not because it exists already
 		return os.MkdirAll(dir, 0o755)
 	}
-	observe(Op{Kind: MadeFolder, Path: dir}, nil)
+	observe(Op{Kind: CreatedFolder, Path: dir}, nil)
 	if err := SyncFolder(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestTheObserverHearsEverything(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Write([]byte("text"))
 	require.NoError(t, err)
-	require.NoError(t, f.Cut(2))
+	require.NoError(t, f.Truncate(2))
 	require.NoError(t, f.Sync())
 	size, err := f.Size()
 	require.NoError(t, err)
@@ -32,10 +32,10 @@ func TestTheObserverHearsEverything(t *testing.T) {
 	require.NoError(t, RemoveAll(at("a", "b")), "removing a missing folder is no error")
 	require.Error(t, Remove(at("a", "b")))
 	require.Equal(t, []Op{
-		{Kind: MadeFolder, Path: at("a")}, {Kind: SyncedFolder, Path: dir},
-		{Kind: MadeFolder, Path: at("a", "b")}, {Kind: SyncedFolder, Path: at("a")},
-		{Kind: MadeFile, Path: at("a", "b", "log")}, {Kind: Wrote, Path: at("a", "b", "log"), Text: []byte("text")},
-		{Kind: Cut, Path: at("a", "b", "log"), Size: 2}, {Kind: Synced, Path: at("a", "b", "log")},
+		{Kind: CreatedFolder, Path: at("a")}, {Kind: SyncedFolder, Path: dir},
+		{Kind: CreatedFolder, Path: at("a", "b")}, {Kind: SyncedFolder, Path: at("a")},
+		{Kind: CreatedFile, Path: at("a", "b", "log")}, {Kind: Wrote, Path: at("a", "b", "log"), Text: []byte("text")},
+		{Kind: Truncated, Path: at("a", "b", "log"), Size: 2}, {Kind: Synced, Path: at("a", "b", "log")},
 		{Kind: Renamed, Path: at("a", "b", "log"), To: at("a", "b", "old")},
 		{Kind: Removed, Path: at("a", "b", "old")}, {Kind: Removed, Path: at("a", "b")},
 	}, heard)

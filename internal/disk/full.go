@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// Full reports whether a write failed because the disk, or the user's quota, is full.
-func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// IsFull reports whether a write failed because the disk, or the user's quota, is full.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // Remedy is what to do about a write error before trying again.
 func Remedy(err error) string {
-	if Full(err) {
+	if IsFull(err) {
 		return "make room there"
 	}
 	if errors.Is(err, syscall.EFBIG) {

@@ -18,15 +18,15 @@ import (
 
 // Page has the commands of a page.
 type Page struct {
-	Has      []string // what its reader has before the first command
-	Commands []Command
+	Prerequisites []string // what its reader has before the first command
+	Commands      []Command
 }
 
 // Command is a line of a block, with its continuation lines.
 type Command struct {
-	Line int    // in the page, from 1
-	Text string // as for a shell
-	Not  string // why it is not run; "": it is
+	Line       int    // in the page, from 1
+	Text       string // as for a shell
+	SkipReason string // why it is not run; "": it is
 }
 
 // programs are the words that a command begins with.
@@ -54,7 +54,7 @@ func Parse(text string) (Page, error) {
 		if !b.indented {
 			for i, line := range strings.Split(b.text, "\n") {
 				if m := fileMark.FindStringSubmatch(line); m != nil {
-					page.Has = append(page.Has, strings.Fields(m[1])...)
+					page.Prerequisites = append(page.Prerequisites, strings.Fields(m[1])...)
 				} else if m := notRun.FindStringSubmatch(line); m != nil {
 					marks = append(marks, &mark{line: b.line + i, why: m[1], begins: m[2]})
 				} else if strings.HasPrefix(line, "<!-- not run") || strings.HasPrefix(line, "<!-- has") {
@@ -86,7 +86,7 @@ func (c *Command) settle(marks []*mark) {
 	for _, m := range marks {
 		if m.begins == "" || strings.HasPrefix(c.Text, m.begins) {
 			m.used = true
-			c.Not = m.why
+			c.SkipReason = m.why
 		}
 	}
 }
@@ -143,7 +143,7 @@ func parts(text string) (found []part) {
 func commandsOf(b part) (commands []Command, err error) {
 	line, other := b.line, ""
 	for _, s := range statements(b.text) {
-		words, err := Words(s)
+		words, err := SplitCommands(s)
 		switch {
 		case err == nil && len(words) == 0:
 		case err == nil && slices.Contains(programs, words[0][0]):

@@ -39,11 +39,11 @@ and it prints
 func TestCommandsOfAPage(t *testing.T) {
 	p, err := Parse(page)
 	require.NoError(t, err)
-	require.Equal(t, []string{"tasks.jsonl", "runs/first"}, p.Has)
+	require.Equal(t, []string{"tasks.jsonl", "runs/first"}, p.Prerequisites)
 	require.Equal(t, []Command{
 		{Line: 6, Text: "grpo run_dir=runs/first \\\n    max_steps=3            # it's short"},
 		{Line: 8, Text: "echo 'two\nlines' | grpo tokenize"},
-		{Line: 24, Text: "grpo bench card", Not: "wants a card"},
+		{Line: 24, Text: "grpo bench card", SkipReason: "wants a card"},
 		{Line: 25, Text: "grpo doctor"},
 		{Line: 26, Text: "for n in 1 2; do for m in 3 4; do\n    echo \"$n $m\"\ndone; done > out"},
 		{Line: 29, Text: "make"},
@@ -72,11 +72,11 @@ func TestWords(t *testing.T) {
 		`echo a#b "$(cat (x) y)"`:                {{"echo", "a#b", "$(cat (x) y)"}},
 		`echo "a \"b\" $((1 + 2))"`:              {{"echo", `a "b" $((1 + 2))`}},
 	} {
-		found, err := Words(text)
+		found, err := SplitCommands(text)
 		require.NoError(t, err)
 		require.Equal(t, want, found, text)
 	}
-	_, err := Words("echo 'x")
+	_, err := SplitCommands("echo 'x")
 	require.Error(t, err)
 }
 
@@ -95,11 +95,11 @@ func TestWhatIsNotRun(t *testing.T) {
 		"go test ./...":                                        "test of its own",
 		"go run ./cmd/grpo":                                    "",
 	} {
-		if found := Why(Command{Text: text}, tiny); why == "" {
+		if found := SkipReason(Command{Text: text}, tiny); why == "" {
 			require.Empty(t, found, text)
 		} else {
 			require.Contains(t, found, why, text)
 		}
 	}
-	require.Equal(t, "sends it", Why(Command{Text: "grpo doctor", Not: "sends it"}, tiny))
+	require.Equal(t, "sends it", SkipReason(Command{Text: "grpo doctor", SkipReason: "sends it"}, tiny))
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Why returns why a command cannot be run here: by its mark, or because of what it evidently needs; "" if it can. tiny reports whether
-// a preset's model is the embedded one.
-func Why(c Command, tiny func(preset string) bool) string {
-	if c.Not != "" {
-		return c.Not
+// SkipReason returns why a command cannot be run here: by its mark, or because of what it evidently needs; "" if it can. tiny reports
+// whether a preset's model is the embedded one.
+func SkipReason(c Command, tiny func(preset string) bool) string {
+	if c.SkipReason != "" {
+		return c.SkipReason
 	}
-	words, err := Words(c.Text)
+	words, err := SplitCommands(c.Text)
 	if err != nil {
 		return ""
 	}

@@ -11,9 +11,9 @@ import (
 // assignment is a variable set before a command.
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
-// Words splits a text into commands and words as a shell does: quotes, comments, continuation lines, pipes, command substitutions,
+// SplitCommands splits a text into commands and words as a shell does: quotes, comments, continuation lines, pipes, command substitutions,
 // variables before a command, redirections. Variables and redirections are left out.
-func Words(text string) (commands [][]string, err error) {
+func SplitCommands(text string) (commands [][]string, err error) {
 	r := reader{text: text}
 	for r.at = 0; r.at < len(text); r.at++ {
 		r.take(text[r.at])
@@ -24,7 +24,7 @@ func Words(text string) (commands [][]string, err error) {
 	return r.commands, nil
 }
 
-// reader is the state of Words.
+// reader is the state of SplitCommands.
 type reader struct {
 	text     string
 	at       int
@@ -142,7 +142,7 @@ func joinLoops(lines []string) (found []string) {
 		} else {
 			found = append(found, line)
 		}
-		commands, _ := Words(line) // a line that cannot be parsed opens no loop
+		commands, _ := SplitCommands(line) // a line that cannot be parsed opens no loop
 		for _, c := range commands {
 			switch c[0] {
 			case "do":

@@ -28,7 +28,7 @@ func (f fixed) Close() error                               { return nil }
 // Values that could not be compared or recorded, such as NaN, end the step before training, and a missing episode does not crash.
 func TestAnswersAreHeldToNumbers(t *testing.T) {
 	of := func(f fixed) error {
-		x := &attempt{player: &player{Talk: &Talk{}, ctx: t.Context(), env: f, work: new(sync.WaitGroup)}}
+		x := &attempt{group: &group{Player: &Player{}, ctx: t.Context(), env: f, work: new(sync.WaitGroup)}}
 		_, err := x.ask(Said{})
 		return err
 	}
@@ -37,7 +37,7 @@ func TestAnswersAreHeldToNumbers(t *testing.T) {
 	for _, r := range []float64{math.NaN(), math.Inf(-1), 1e300} {
 		require.ErrorContains(t, of(fixed{&Answer{Reward: r}}), "the environment's reward is ")
 	}
-	named := &attempt{player: &player{Talk: &Talk{}, ctx: t.Context(), env: fixed{&Answer{Reward: 1e300}}, work: new(sync.WaitGroup)}}
+	named := &attempt{group: &group{Player: &Player{}, ctx: t.Context(), env: fixed{&Answer{Reward: 1e300}}, work: new(sync.WaitGroup)}}
 	named.start.Problem = &data.Problem{ID: "p"}
 	_, err := named.ask(Said{Raw: "said", Turn: 1})
 	require.EqualError(t, err, `problem p, turn 2: the environment's reward is 1e+300, expected a number of at most 1.7e+38 either way: `+
@@ -67,12 +67,12 @@ func (d delayed) Turn(ctx context.Context, _ Said) (Answer, error) {
 // The time of an environment is shared by all its answers, and an answer that has arrived counts, however late.
 func TestTimeIsThatOfAllAnswers(t *testing.T) {
 	of := func(d delayed) error {
-		x := &attempt{player: &player{Talk: &Talk{Limits: Limits{Time: time.Hour}}, ctx: t.Context(), env: d, work: new(sync.WaitGroup)}}
+		x := &attempt{group: &group{Player: &Player{Limits: Limits{Time: time.Hour}}, ctx: t.Context(), env: d, work: new(sync.WaitGroup)}}
 		x.took = time.Hour - time.Millisecond
 		_, err := x.ask(Said{})
 		return err
 	}
-	var slow *TooSlow
+	var slow *TimeoutError
 	require.ErrorAs(t, of(delayed{takes: time.Minute}), &slow)
 	require.NoError(t, of(delayed{fixed{&Answer{}}, time.Minute}))
 }

@@ -29,10 +29,10 @@ func (v verdict) Turn(ctx context.Context, said Said) (Answer, error) {
 
 func (verdict) Close() error { return nil }
 
-// NotScored is the error of a turn that could not be scored, because something else than the program failed.
-type NotScored struct{ Score reward.Score }
+// UnscoredError is the error of a turn that could not be scored, because something else than the program failed.
+type UnscoredError struct{ Score reward.Score }
 
-func (e *NotScored) Error() string {
+func (e *UnscoredError) Error() string {
 	return fmt.Sprintf("not scored: %s: %s", e.Score.Excluded, e.Score.Note)
 }
 
@@ -44,7 +44,7 @@ func (g graded) grade(ctx context.Context, p *data.Problem, said Said) (Answer, 
 		return Answer{}, err
 	}
 	if score.Excluded.Failed() {
-		return Answer{}, &NotScored{score}
+		return Answer{}, &UnscoredError{score}
 	}
 	return Answer{Reward: score.Reward, Score: &score, Over: true}, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // script plays an episode with these texts as the model's turns, and returns the tokens after the prompt.
-func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
+func script(t *testing.T, k *Player, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
 	t.Helper()
 	p, err := k.open(t.Context(), 2000, env, start, sampleParams)
 	require.NoError(t, err)

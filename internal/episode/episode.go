@@ -1,7 +1,7 @@
 // Package episode is a problem that a model works on in several turns: the model says something, the environment answers with the
 // output of tools, a verdict or a question, and so on until one of them ends it.
 //
-// An environment sees text and gives rewards. It knows neither tokens nor how the model is sampled: Talk does, which plays many
+// An environment sees text and gives rewards. It knows neither tokens nor how the model is sampled: Player does, which plays many
 // episodes at once. An episode is one sequence that grows, so a model is trained on exactly the tokens that it sampled.
 package episode
 

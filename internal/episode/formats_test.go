@@ -11,7 +11,7 @@ import (
 )
 
 // in is a talk in a chat format whose template refuses messages for which `refusal` is true.
-func in(t *testing.T, refusal string) *Talk {
+func in(t *testing.T, refusal string) *Player {
 	t.Helper()
 	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
 	k.Tokenizer = k.Tokenizer.WithChatTemplate(`{% for m in messages %}{% if ` + refusal + ` %}{{ raise_exception('no') }}{% endif %}` +

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Talk has what it takes to talk with a model.
-type Talk struct {
+// Player has what it takes to talk with a model.
+type Player struct {
 	Renderer  *chat.Renderer
 	Tokenizer *tokenizer.Tokenizer
 	Stops     []int32 // tokens that end a turn
@@ -61,14 +61,14 @@ type Played struct {
 	Reward          float64
 	Ending          Ending
 	Score           *reward.Score    // of the last turn that was graded; nil: none was
-	Judged          []Judged         // the turns that were graded
+	Judged          []TurnGrade      // the turns that were graded
 	Calls, Wrong    int              // calls of tools, and those of them that were malformed or failed
 	Took            time.Duration    // total time of the environment's answers
 	Infos           []map[string]any // one of each answer
 }
 
-// Judged is the grade of a turn.
-type Judged struct {
+// TurnGrade is the grade of a turn.
+type TurnGrade struct {
 	Turn    int            `json:"turn"` // counts from 0
 	Reward  float64        `json:"reward"`
 	Verdict reward.Verdict `json:"verdict"`
@@ -95,9 +95,9 @@ func Spans(prompt, after int, turns []sampler.Turn) [][2]int {
 	return spans
 }
 
-// player plays the episodes of one start.
-type player struct {
-	*Talk
+// group plays the episodes of one start.
+type group struct {
+	*Player
 	ctx       context.Context
 	env       Environment
 	start     Start
@@ -112,11 +112,11 @@ type player struct {
 // Play plays the episodes of all starts on e at once, and returns when all are over, in the order of the starts and their samples.
 // The environment answers in goroutines of its own. done may be nil; else the sampling goroutine calls it with each episode as it
 // ends. Of params, Play sets MaxTokens and StopTokens.
-func (t *Talk) Play(ctx context.Context, e *sampler.Engine, env Environment, starts []Start, params sampler.Params, done func(Played)) (
+func (t *Player) Play(ctx context.Context, e *sampler.Engine, env Environment, starts []Start, params sampler.Params, done func(Played)) (
 	played []Played, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	var players []*player
+	var players []*group
 	var requests []sampler.Request
 	defer func() {
 		cancel()
@@ -158,7 +158,7 @@ func (l Limits) check() error {
 }
 
 // open renders the prompt of a start.
-func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*player, error) {
+func (t *Player) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*group, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -166,13 +166,13 @@ func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start S
 	if err != nil {
 		return nil, err
 	}
-	p := &player{Talk: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
+	p := &group{Player: t, ctx: ctx, env: env, start: start, prompt: prompt, notation: calls.Of(t.Renderer, t.Tokenizer)}
 	if p.maxTokens = min(maxLength-len(prompt), cmp.Or(t.Tokens, maxLength)); p.maxTokens < 1 {
 		return nil, badinput.Errorf("a prompt of %d tokens leaves no room for a turn in the %d that a sequence may have", len(prompt), maxLength)
 	}
 	p.notation.Calls = p.notation.Calls && len(start.Tools) > 0
 	for range start.Samples {
-		p.tries = append(p.tries, &attempt{player: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
+		p.tries = append(p.tries, &attempt{group: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
 	}
 	params.MaxTokens, params.StopTokens = min(t.TurnTokens, p.maxTokens), t.Stops
 	p.request = sampler.Request{Prompt: prompt, N: start.Samples, Key: start.Key, Params: params, Next: p.next}
@@ -180,12 +180,12 @@ func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start S
 }
 
 // next lets the environment answer a turn in another goroutine, while sampling goes on.
-func (p *player) next(sofar sampler.Rollout, reply func(sampler.More)) {
+func (p *group) next(sofar sampler.Rollout, reply func(sampler.More)) {
 	p.work.Go(func() { reply(p.tries[sofar.Sample].answer(sofar)) })
 }
 
 // played makes the result of an episode from its finished rollout.
-func (p *player) played(r sampler.Rollout) Played {
+func (p *group) played(r sampler.Rollout) Played {
 	t := p.tries[r.Sample]
 	played := Played{Rollout: r, Prompt: p.prompt, Messages: t.said, Reward: t.reward, Ending: t.ending, Infos: t.infos,
 		Score: t.score, Judged: t.judged, Calls: t.calls, Wrong: t.wrong, Took: t.took}
@@ -199,7 +199,7 @@ func (p *player) played(r sampler.Rollout) Played {
 }
 
 // close closes episodes that were not played to their end.
-func (p *player) close() (err error) {
+func (p *group) close() (err error) {
 	for _, t := range p.tries {
 		err = errors.Join(err, t.close())
 	}

@@ -82,7 +82,7 @@ func (q *fakeEpisode) Close() error {
 }
 
 // newTalk speaks with a small model in which some tokens end a turn.
-func newTalk(t *testing.T, o sampler.Options) (*Talk, *model.Policy, *sampler.Engine) {
+func newTalk(t *testing.T, o sampler.Options) (*Player, *model.Policy, *sampler.Engine) {
 	t.Helper()
 	b := backendtest.CPU(t, cpu.Options{})
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
@@ -99,7 +99,7 @@ func newTalk(t *testing.T, o sampler.Options) (*Talk, *model.Policy, *sampler.En
 	r, err := chat.New("qwen3_instruct", tok)
 	require.NoError(t, err)
 	stops := append(r.Stop(), 300, 301, 302, 303, 304, 305, 306, 307, 308, 309, 310)
-	return &Talk{Renderer: r, Tokenizer: tok, Stops: stops, Limits: Limits{Turns: 4, TurnTokens: 20}}, p, e
+	return &Player{Renderer: r, Tokenizer: tok, Stops: stops, Limits: Limits{Turns: 4, TurnTokens: 20}}, p, e
 }
 
 func starts(ids ...string) (list []Start) {
@@ -148,7 +148,7 @@ func TestEpisodes(t *testing.T) {
 }
 
 // checkText compares the tokens of an episode with its messages.
-func checkText(t *testing.T, k *Talk, start Start, got Played) {
+func checkText(t *testing.T, k *Player, start Start, got Played) {
 	t.Helper()
 	sequence := slices.Clone(got.Prompt)
 	before := start.Messages
@@ -234,10 +234,10 @@ func TestBudgets(t *testing.T) {
 	require.Len(t, played[0].Turns, 1)
 	require.Equal(t, OutOfTurns, played[0].Ending)
 
-	for message, spoil := range map[string]func(*Talk){
-		"episode 0: turns: found 0, expected 1 or more":             func(k *Talk) { k.Turns = 0 },
-		"episode 0: tokens of a turn: found -1, expected 1 or more": func(k *Talk) { k.TurnTokens = -1 },
-		"episode 0: tokens and time of an episode: found -1 and 0s": func(k *Talk) { k.Tokens = -1 },
+	for message, spoil := range map[string]func(*Player){
+		"episode 0: turns: found 0, expected 1 or more":             func(k *Player) { k.Turns = 0 },
+		"episode 0: tokens of a turn: found -1, expected 1 or more": func(k *Player) { k.TurnTokens = -1 },
+		"episode 0: tokens and time of an episode: found -1 and 0s": func(k *Player) { k.Tokens = -1 },
 	} {
 		bad := *k
 		spoil(&bad)

@@ -18,7 +18,7 @@ import (
 
 // attempt is one episode. Only one goroutine uses it at a time: the environment's, or the one that samples.
 type attempt struct {
-	*player
+	*group
 	episode  Episode        // nil: not opened yet, or closed
 	said     []chat.Message // the messages after the prompt, turns of the model as raw text
 	called   []chat.Message // the same, with parsed calls in place of their raw text
@@ -28,7 +28,7 @@ type attempt struct {
 
 	reward float64
 	score  *reward.Score
-	judged []Judged
+	judged []TurnGrade
 	unread int // malformed calls
 	wrong  int // unread, and calls that failed
 	infos  []map[string]any
@@ -85,7 +85,7 @@ func (t *attempt) note(said Said, answer Answer) {
 	t.wrong = answer.Wrong + t.unread
 	if s := answer.Score; s != nil {
 		t.score = s
-		t.judged = append(t.judged, Judged{Turn: said.Turn, Reward: s.Reward, Verdict: s.Verdict, Correct: s.Components.Correct == 1})
+		t.judged = append(t.judged, TurnGrade{Turn: said.Turn, Reward: s.Reward, Verdict: s.Verdict, Correct: s.Components.Correct == 1})
 	}
 }
 
@@ -162,10 +162,10 @@ func (a Answer) check() error {
 		a.Reward, math.MaxFloat32/2)
 }
 
-// TooSlow is the error of an environment that took longer than its limit.
-type TooSlow struct{ Limit time.Duration }
+// TimeoutError is the error of an environment that took longer than its limit.
+type TimeoutError struct{ Limit time.Duration }
 
-func (e *TooSlow) Error() string {
+func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("the environment took longer than the %s for its answers", e.Limit)
 }
 
@@ -174,7 +174,7 @@ func (t *attempt) timed(answer func(context.Context) (Answer, error)) (a Answer,
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	start := time.Now()
 	if t.Time > 0 {
-		ctx, cancel = context.WithTimeoutCause(ctx, t.Time-t.took, &TooSlow{t.Time})
+		ctx, cancel = context.WithTimeoutCause(ctx, t.Time-t.took, &TimeoutError{t.Time})
 	}
 	defer cancel()
 	a, err = answer(ctx)

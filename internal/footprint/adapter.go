@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
@@ -45,7 +45,7 @@ func FindAdapter(cfg *configs.Config, checkpoint string) error {
 		return nil
 	case checkpoint != "" && errors.Is(err, fs.ErrNotExist):
 		return badinput.Errorf("adapter: %w; run %s was begun with it: type %s run_dir=%s adapter=DIR allow_change=adapter "+
-			"with where it is now, or without DIR where it is no more", err, cfg.RunDir, cfg.Verb(), look.Word(cfg.RunDir))
+			"with where it is now, or without DIR where it is no more", err, cfg.RunDir, cfg.Verb(), display.ShellQuote(cfg.RunDir))
 	default:
 		return badinput.Errorf("adapter: %w", err)
 	}

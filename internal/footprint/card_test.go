@@ -22,7 +22,7 @@ func TestOnACardThePlanIsEnough(t *testing.T) {
 	defer func() { require.NoError(t, b.Close()) }()
 	r := run(t, "max_rows=1000", "max_sequences=12")
 	r.Backend = b
-	p, err := Of(r)
+	p, err := Estimate(r)
 	require.NoError(t, err)
 	before, known := b.Free()
 	require.True(t, known)

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Of plans the memory of a run, chooses the settings that are left open, and refuses what does not fit. If the longest
+// Estimate plans the memory of a run, chooses the settings that are left open, and refuses what does not fit. If the longest
 // prompt is not known yet, it chooses nothing.
-func Of(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
+func Estimate(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
 
-// within is Of for the given memory.
+// within is Estimate for the given memory.
 func (r Run) within(rooms rooms) (*Plan, error) {
 	r.sketch = &sketch{}
 	longest, err := r.longest()
@@ -31,7 +31,7 @@ func (r Run) within(rooms rooms) (*Plan, error) {
 	if s, fits := least.fits(); !fits {
 		return nil, thrifty.refuse(least, s)
 	}
-	if r.Learns && r.Prompt > 0 {
+	if r.Trains && r.MaxPrompt > 0 {
 		return r.choose(least, thrifty, sizes, longest)
 	}
 	return least, nil
@@ -44,7 +44,7 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 	best, known := least, least.rooms[device].known
 	better := func(recompute string, rows int) (*Plan, error) {
 		p, err := r.settled(recompute, rows).plan(least.rooms)
-		if err == nil && known && p.enough() && 2*p.Of("cache") >= least.Of("cache") {
+		if err == nil && known && p.enough() && 2*p.BytesOf("cache") >= least.BytesOf("cache") {
 			best, with = p, r.settled(recompute, rows)
 		}
 		return p, err
@@ -57,7 +57,7 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 		}
 		recompute = "recompute=cheap, which fits"
 		if best != cheap {
-			recompute = fmt.Sprintf("recompute=blocks, as cheap would take %s for %d tokens", memory.GB(cheap.Of("activations")), longest)
+			recompute = fmt.Sprintf("recompute=blocks, as cheap would take %s for %d tokens", memory.GB(cheap.BytesOf("activations")), longest)
 		}
 	}
 	for _, rows := range sizes {
@@ -75,9 +75,9 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 		if err != nil {
 			return nil, err
 		}
-		recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")),
+		recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.BytesOf("activations")),
 			max(with.MaxRows, longest))
-		if none.enough() && none.Of("cache") >= best.Of("cache") {
+		if none.enough() && none.BytesOf("cache") >= best.BytesOf("cache") {
 			best, recompute = none, "recompute=none, which fits"
 		}
 	}
@@ -89,12 +89,12 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 // longest is the length of the longest possible sequence.
 func (r Run) longest() (int, error) {
 	c, err := model.ReadConfig(r.Dir)
-	return min(max(r.Prompt, 1)+r.mostDrawn(), c.MaxPositions), err
+	return min(max(r.MaxPrompt, 1)+r.mostDrawn(), c.MaxPositions), err
 }
 
 // mostDrawn is the most tokens that can follow a prompt.
 func (r Run) mostDrawn() int {
-	if r.Reads {
+	if r.ScoringOnly {
 		return 0
 	}
 	return r.SequenceTokens()
@@ -118,15 +118,15 @@ func (r Run) sizes(longest int) []int {
 	switch {
 	case r.MaxRows > 0:
 		return []int{r.MaxRows}
-	case r.Reads:
+	case r.ScoringOnly:
 		return []int{least}
-	case !r.SharePrefixes || !r.Learns:
+	case !r.SharePrefixes || !r.Trains:
 		return []int{model.UsualRows}
 	case r.Deterministic: // free memory may differ another time
 		return []int{least}
 	}
 	var sizes []int
-	prompt := max(r.Prompt, 1)
+	prompt := max(r.MaxPrompt, 1)
 	for n := r.CompletionsPerPrompt; n > 1; n = (n + 1) / 2 {
 		sizes = append(sizes, max(prompt+n*(longest-prompt), least))
 	}
@@ -135,8 +135,8 @@ func (r Run) sizes(longest int) []int {
 
 // share says how much of a group fits into a batch whose size was chosen.
 func (r Run) share(rows, longest int) string {
-	prompt := max(r.Prompt, 1)
-	if r.MaxRows > 0 || !r.SharePrefixes || r.Reads {
+	prompt := max(r.MaxPrompt, 1)
+	if r.MaxRows > 0 || !r.SharePrefixes || r.ScoringOnly {
 		return ""
 	}
 	switch n := (rows - prompt) / (longest - prompt); {
@@ -151,8 +151,8 @@ func (r Run) share(rows, longest int) string {
 	}
 }
 
-// Replaying are the model's options for replaying steps, without a sampler.
-func Replaying(r Run) (model.Options, error) {
+// ReplayOptions are the model's options for replaying steps, without a sampler.
+func ReplayOptions(r Run) (model.Options, error) {
 	o, err := ModelOptions(r.Config)
 	if err != nil || r.Recompute != "auto" {
 		return o, err

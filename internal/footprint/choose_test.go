@@ -54,8 +54,8 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 			return slices.ContainsFunc(c.words, func(later string) bool { return strings.HasPrefix(later, key+"=") })
 		}), c.words...)...)
 		r.Deterministic = slices.Contains(c.words, "deterministic=true")
-		r.Backend, r.Cells = room{r.Backend, c.bytes}, false
-		p, err := Of(r)
+		r.Backend, r.LocalSandbox = room{r.Backend, c.bytes}, false
+		p, err := Estimate(r)
 		require.NoError(t, err)
 		require.Equal(t, c.rows, p.Model.MaxRows, "%v of %d: %s", c.words, c.bytes, p.Why)
 		require.Equal(t, c.recompute, p.Model.Recompute, p.Why)

@@ -42,13 +42,13 @@ type Item struct {
 // Run is the input of a plan.
 type Run struct {
 	*configs.Config
-	Backend kernels.Backend
-	Dir     string // of the model
-	Prompt  int    // tokens of the longest prompt; 0: not known yet
-	Learns  bool   // the policy is trained
-	Cells   bool   // sandboxes run on this machine
-	Loaded  bool   // the model's weights are loaded already
-	Reads   bool   // no sampling: Prompt is the longest sequence
+	Backend      kernels.Backend
+	Dir          string // of the model
+	MaxPrompt    int    // tokens of the longest prompt; 0: not known yet
+	Trains       bool   // the policy is trained
+	LocalSandbox bool   // sandboxes run on this machine
+	Loaded       bool   // the model's weights are loaded already
+	ScoringOnly  bool   // no sampling: MaxPrompt is the longest sequence
 
 	sketch *sketch // shared between plans; nil: each plan makes its own
 }
@@ -95,7 +95,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if p.Model, err = ModelOptions(r.Config); err != nil {
 		return nil, err
 	}
-	p.Model.Frozen = !r.Learns
+	p.Model.Frozen = !r.Trains
 	l, policy, err := r.sketched(p)
 	if err != nil {
 		return nil, err
@@ -103,18 +103,18 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if rooms[p.host()].Mapped && !r.Loaded {
 		p.files = filesOf(r.Dir)
 	}
-	length := min(max(r.Prompt, 1)+r.mostDrawn(), policy.MaxPositions)
-	work := policy.Work(length, r.Learns)
+	length := min(max(r.MaxPrompt, 1)+r.mostDrawn(), policy.MaxPositions)
+	work := policy.Work(length, r.Trains)
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
 	}
 	if r.SharePrefixes { // how many rows sharing saves is unknown
 		work.Trees = r.mostCompletions()
-		if r.Reads {
+		if r.ScoringOnly {
 			work.Trees = 2 * r.RowsPerStep
 		}
 	}
-	if r.Learns {
+	if r.Trains {
 		training, scoring, err := policy.Prepare(length)
 		if err != nil {
 			return nil, err
@@ -125,17 +125,17 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		p.add("batches", bytes-training-scoring+l.WorkSize(work), host)
 	}
 	p.addOthers(r, length)
-	if r.Learns && r.Serve != "" {
+	if r.Trains && r.Serve != "" {
 		if err := r.addServing(p, l, policy); err != nil {
 			return nil, err
 		}
 	}
-	if !r.Reads {
+	if !r.ScoringOnly {
 		if err := r.sampler(p, l, policy, length); err != nil {
 			return nil, err
 		}
 	}
-	if !r.Learns {
+	if !r.Trains {
 		p.add("batches", l.WorkSize(work), 0)
 	}
 	return p, nil
@@ -190,7 +190,7 @@ func (r Run) learner(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 		bytes, host := l.Take()
 		p.add("adapter", bytes, host+kernels.F32.Size()*layout.Len())
 	}
-	if !r.Learns {
+	if !r.Trains {
 		return nil
 	}
 	params, grads, locate := policy.Slabs()
@@ -211,14 +211,14 @@ const (
 
 // report is the Go heap for a step with all its completions.
 func (r Run) report(length int) int {
-	if r.Reads || !r.Learns {
+	if r.ScoringOnly || !r.Trains {
 		return leastReport
 	}
 	return max(leastReport, problemBytes+r.PromptsPerStep*r.CompletionsPerPrompt*(completionBytes+tokenBytes*length))
 }
 
 func (p *Plan) addOthers(r Run, length int) {
-	if r.Cells {
+	if r.LocalSandbox {
 		p.add("sandbox", 0, r.slots()*cellBytes)
 	}
 	p.add("report", 0, r.report(length))
@@ -290,8 +290,8 @@ func (p *Plan) add(name string, bytes, onHost int) {
 	p.Items = append(p.Items, item)
 }
 
-// Of is the memory for one purpose.
-func (p *Plan) Of(name string) int {
+// BytesOf is the memory for one purpose.
+func (p *Plan) BytesOf(name string) int {
 	i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Name == name })
 	if i < 0 {
 		return 0

@@ -79,7 +79,7 @@ func run(t *testing.T, words ...string) Run {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, tiny.Extract(dir))
-	return Run{Config: cfg, Backend: b, Dir: dir, Prompt: 54, Learns: true, Cells: true}
+	return Run{Config: cfg, Backend: b, Dir: dir, MaxPrompt: 54, Trains: true, LocalSandbox: true}
 }
 
 // A run allocates what was planned.
@@ -91,7 +91,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)
-			p, err := Of(r)
+			p, err := Estimate(r)
 			require.NoError(t, err)
 			c := &countingBackend{Backend: r.Backend}
 			near := func(name string, got, planned int) {
@@ -104,29 +104,29 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 			o.Recompute = p.Model.Recompute
 			policy, err := model.Open(c, r.Dir, r.Train == "full", o)
 			require.NoError(t, err)
-			near("weights", c.take(), p.Of("weights"))
+			near("weights", c.take(), p.BytesOf("weights"))
 			if r.Train == "lora" {
 				layout, err := AdapterLayout(r.Config, policy.LoRADims())
 				require.NoError(t, err)
 				a := lora.New(layout)
 				require.NoError(t, policy.Attach(a))
-				near("adapter", c.take()+4*len(a.Values), p.Of("adapter"))
+				near("adapter", c.take()+4*len(a.Values), p.BytesOf("adapter"))
 			}
 			params, grads, locate := policy.Slabs()
 			_, err = optim.NewAdam(c, params, grads, optim.Defaults(), locate)
 			require.NoError(t, err)
-			near("moments", c.take(), p.Of("moments"))
+			near("moments", c.take(), p.BytesOf("moments"))
 			if r.Serve != "" {
 				checkServing(t, c, policy, p)
 			}
-			training, scoring, err := policy.Prepare(r.Prompt + r.MaxTokens)
+			training, scoring, err := policy.Prepare(r.MaxPrompt + r.MaxTokens)
 			require.NoError(t, err)
-			require.Equal(t, []int{training, scoring}, []int{p.Of("activations"), p.Of("scorer")})
-			require.LessOrEqual(t, c.take()-training-scoring, p.Of("batches"))
+			require.Equal(t, []int{training, scoring}, []int{p.BytesOf("activations"), p.BytesOf("scorer")})
+			require.LessOrEqual(t, c.take()-training-scoring, p.BytesOf("batches"))
 			e, err := sampler.New(policy, p.Sampler)
 			require.NoError(t, err)
-			require.Equal(t, p.Of("cache"), int(e.CacheBytes))
-			near("sampler", c.take(), p.Of("cache")+p.Of("sampler"))
+			require.Equal(t, p.BytesOf("cache"), int(e.CacheBytes))
+			near("sampler", c.take(), p.BytesOf("cache")+p.BytesOf("sampler"))
 		})
 	}
 }
@@ -136,7 +136,7 @@ func checkServing(t *testing.T, c *countingBackend, policy *model.Policy, p *Pla
 	t.Helper()
 	twin, err := policy.Twin()
 	require.NoError(t, err)
-	o, err := Beside(twin)
+	o, err := SamplerBesideTraining(twin)
 	require.NoError(t, err)
 	live, err := sampler.NewLive(twin, o)
 	require.NoError(t, err)
@@ -147,8 +147,8 @@ func checkServing(t *testing.T, c *countingBackend, policy *model.Policy, p *Pla
 		require.NoError(t, err)
 	}
 	got := c.take() + 2*4*len(a.Values) // being uploaded
-	require.GreaterOrEqual(t, p.Of("serve"), got)
-	require.InEpsilon(t, got, p.Of("serve"), 0.04)
+	require.GreaterOrEqual(t, p.BytesOf("serve"), got)
+	require.InEpsilon(t, got, p.BytesOf("serve"), 0.04)
 }
 
 // roomOf is the memory of a machine without a card.
@@ -227,7 +227,7 @@ func TestTheFastestChoiceOfRecomputeThatFits(t *testing.T) {
 	small := []string{"max_rows=1", "max_tokens=1", "lora_rank=1", "max_sequences=1", "token_budget=1", "prompts_per_step=1"}
 	planned := func(recompute string, room rooms) (Run, *Plan) {
 		r := run(t, append(small, "recompute="+recompute)...)
-		r.Cells = false
+		r.LocalSandbox = false
 		p, err := r.plan(room)
 		require.NoError(t, err)
 		return r, p
@@ -247,8 +247,8 @@ func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	for _, bytes := range []int64{4e8, 1e9, 4e9} {
 		p, err := r.plan(roomOf(bytes))
 		require.NoError(t, err)
-		rest := p.total(device) - p.Of("cache") - p.Of("sampler")
-		require.InDelta(t, float64(bytes-int64(rest))/2, p.Of("cache"), 1e6)
+		rest := p.total(device) - p.BytesOf("cache") - p.BytesOf("sampler")
+		require.InDelta(t, float64(bytes-int64(rest))/2, p.BytesOf("cache"), 1e6)
 	}
 }
 
@@ -264,14 +264,14 @@ func TestACacheHasRoomForOneSequence(t *testing.T) {
 type card struct{ kernels.Backend }
 
 func (card) Free() (memory.Room, bool) {
-	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", Apart: true}, true
+	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", GPU: true}, true
 }
 
 // A card and its host have separate limits: host allocations do not count on the card, and a refusal names the memory that is short.
 func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	r := run(t, "recompute=cheap", "sandbox_slots=2")
 	r.Backend = card{r.Backend}
-	p, err := Of(r)
+	p, err := Estimate(r)
 	require.NoError(t, err)
 	text := p.String()
 	onCard, onHost, ok := strings.Cut(text, "; free: 2.00 GB of the memory of card 0; ")
@@ -280,14 +280,15 @@ func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	require.NotContains(t, onCard, "sandbox")
 	require.Regexp(t, `^[0-9.]+ [MG]B on the host \(adapter .*, sandbox .*, report .*; free: .* of `, onHost)
 	require.NotContains(t, onHost, "weights")
-	require.Equal(t, p.total(device)+p.total(host), p.Of("weights")+p.Of("adapter")+p.Of("moments")+p.Of("activations")+p.Of("scorer")+
-		p.Of("batches")+p.Of("sandbox")+p.Of("report")+p.Of("transfers")+p.Of("cache")+p.Of("sampler")+p.Of("drafts"))
-	require.NotZero(t, p.Of("drafts"))
+	require.Equal(t, p.total(device)+p.total(host), p.BytesOf("weights")+p.BytesOf("adapter")+p.BytesOf("moments")+p.BytesOf("activations")+
+		p.BytesOf("scorer")+p.BytesOf("batches")+p.BytesOf("sandbox")+p.BytesOf("report")+p.BytesOf("transfers")+p.BytesOf("cache")+
+		p.BytesOf("sampler")+p.BytesOf("drafts"))
+	require.NotZero(t, p.BytesOf("drafts"))
 	require.Contains(t, p.Items, Item{"transfers", sides{host: 4<<20 + 256<<10}}, "a ring of four slots, and where what comes back lands")
 	require.NotContains(t, onCard, "transfers")
 
 	r.MaxRows = 60000
-	_, err = Of(r)
+	_, err = Estimate(r)
 	require.ErrorContains(t, err, "this process has 2.00 GB of the memory of card 0, "+
 		"of which a twentieth is kept free; the largest that fits is max_rows=")
 

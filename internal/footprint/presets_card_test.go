@@ -17,7 +17,7 @@ func TestPresetsTakeWhatTheTableSaysOnACard(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()
 	var on rooms
-	on[device].Room, on[device].known = memory.Room{Bytes: roomOfGiB(24), Limit: "the memory of card 0", Apart: true}, true
+	on[device].Room, on[device].known = memory.Room{Bytes: roomOfGiB(24), Limit: "the memory of card 0", GPU: true}, true
 	on[host].Room, on[host].known = memory.Room{Bytes: roomOfGiB(32), Limit: "the machine's memory"}, true
 	var names []string
 	for _, name := range configs.Presets() {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
@@ -93,7 +93,7 @@ func presetLine(t *testing.T, b kernels.Backend, name, shape string, room rooms,
 		require.NoError(t, err)
 		cfg.Recompute = choice[2]
 	}
-	p, err := Run{Config: cfg, Backend: b, Dir: dir, Prompt: prompt, Learns: true, Cells: true}.within(room)
+	p, err := Run{Config: cfg, Backend: b, Dir: dir, MaxPrompt: prompt, Trains: true, LocalSandbox: true}.within(room)
 	require.NoError(t, err, name)
 	gb := func(bytes int) string { return fmt.Sprintf("%.2f", float64(bytes)/1e9) }
 	weights := 0
@@ -160,7 +160,7 @@ const columns = "| preset | model | weights as | weights | adapter | activations
 // The memory of each preset on a processor is what docs/presets.md says, for the published shapes of the models, and fits into the memory
 // that it is meant for.
 func TestPresetsTakeWhatTheTableSays(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // its sizes are the same on all machines
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()

@@ -36,10 +36,10 @@ func (r Run) memorySettings(p *Plan) []memorySetting {
 		{"prompts_per_step", r.PromptsPerStep, 1, func(c *configs.Config, v int) { c.PromptsPerStep = v }, plain},
 		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
 	}
-	if r.Reads {
+	if r.ScoringOnly {
 		return []memorySetting{all[0], all[len(all)-1]} // max_rows and lora_rank
 	}
-	if r.Cells {
+	if r.LocalSandbox {
 		all = append(all, memorySetting{"sandbox_slots", r.slots(), 1, func(c *configs.Config, v int) { c.SandboxSlots = v }, plain})
 	}
 	if r.CacheMemory > 0 {
@@ -75,7 +75,7 @@ func (r Run) refuse(p *Plan, s side) error {
 		memory.GB(p.needs(s)), p.rooms[s])
 	if s == host {
 		key := "sandbox_slots"
-		if p.Of("report") > p.Of("sandbox") {
+		if p.BytesOf("report") > p.BytesOf("sandbox") {
 			key = "prompts_per_step"
 		}
 		return badinput.Errorf("%s: %s, besides that of the card: %s; lower it, or stop other programs", key, short, p)
@@ -95,15 +95,15 @@ func (r Run) refuse(p *Plan, s side) error {
 	}
 	for _, thriftier := range lessMemoryThan[r.Recompute] {
 		choice := memorySetting{set: func(c *configs.Config, _ int) { c.Recompute = thriftier }}
-		if again := r.with(p, choice, 0); r.Learns && again != nil && again.enough() {
+		if again := r.with(p, choice, 0); r.Trains && again != nil && again.enough() {
 			return badinput.Errorf("recompute=%s: %s; type recompute=%s", r.Recompute, short, thriftier)
 		}
 	}
 	together := "max_tokens, max_rows and lora_rank"
 	switch {
-	case r.Reads:
+	case r.ScoringOnly:
 		together = "row_tokens, max_rows and lora_rank"
-	case s == p.host() && p.Of("sandbox") > p.needs(s)/10:
+	case s == p.host() && p.BytesOf("sandbox") > p.needs(s)/10:
 		together = "max_tokens, max_rows, lora_rank and sandbox_slots"
 	}
 	return badinput.Errorf("model=%s: %s, and lowering one setting is not enough: %s; take a smaller model, or lower %s together",

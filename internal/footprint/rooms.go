@@ -29,7 +29,7 @@ type rooms [2]struct {
 // roomsOf asks the backend, and with a GPU also the machine, for available memory. Pinned transfer buffers that exist already are part
 // of the plan, so they count as available.
 func roomsOf(b kernels.Backend) (r rooms) {
-	if r[device].Room, r[device].known = b.Free(); r[device].Apart {
+	if r[device].Room, r[device].known = b.Free(); r[device].GPU {
 		r[host].Room, r[host].known = memory.Free()
 		r[host].Bytes += driver.PinnedBytes
 	}
@@ -38,7 +38,7 @@ func roomsOf(b kernels.Backend) (r rooms) {
 
 // host is the side of the host's memory.
 func (p *Plan) host() side {
-	if p.rooms[device].Apart {
+	if p.rooms[device].GPU {
 		return host
 	}
 	return device
@@ -64,7 +64,7 @@ func (p *Plan) Bytes() (bytes int) {
 func (p *Plan) needs(s side) int {
 	n := p.total(s)
 	if s == device && !p.given {
-		n += p.least - p.Of("cache")
+		n += p.least - p.BytesOf("cache")
 	}
 	if s == p.host() { // the mapped files are released before the rest is allocated
 		loading := p.files

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/model"
@@ -50,8 +50,9 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
-	if nf4.Any(set) {
-		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.Word(dir))
+	if nf4.AnyQuantised(set) {
+		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir,
+			display.ShellQuote(dir))
 	}
 	tensors, err := fam.tensors(ctx, cfg, set, t)
 	if err != nil {
@@ -98,7 +99,7 @@ func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.
 			change := f.changeOf(part.Tensor, cfg)
 			all = append(all, Tensor{name, kind, from.Shape, func(w io.Writer) error {
 				defer set.Release(part.Tensor)
-				return change.write(tensorfile.Until(ctx, w), from, kind)
+				return change.write(tensorfile.ContextWriter(ctx, w), from, kind)
 			}})
 		}
 	}
@@ -157,7 +158,7 @@ func (f *File) Set() (*tensorfile.Set, error) {
 		return nil, err
 	}
 	fam := families[cfg.Architecture]
-	var all []tensorfile.Made
+	var all []tensorfile.Computed
 	read := map[string]bool{ropeFactor: true}
 	for _, slot := range cfg.Slots() {
 		for _, part := range slot.Parts {
@@ -178,16 +179,16 @@ func (f *File) Set() (*tensorfile.Set, error) {
 			return nil, badinput.Errorf("%s: tensor %q does not belong to a %s", f.Path, name, cfg.Architecture)
 		}
 	}
-	return tensorfile.MadeSet(f.Path, all)
+	return tensorfile.NewComputedSet(f.Path, all)
 }
 
 // made is one of these tensors.
-func (f *File) made(name string, p tensorPlace, c tensorChange) tensorfile.Made {
+func (f *File) made(name string, p tensorPlace, c tensorChange) tensorfile.Computed {
 	encoding, plain := encodings[p.kind]
 	if !plain {
 		encoding = encodings[F32]
 	}
-	m := tensorfile.Made{Name: name, Encoding: encoding, Shape: p.shape, Release: func() { f.mapping.Drop(p.from, p.to) }}
+	m := tensorfile.Computed{Name: name, Encoding: encoding, Shape: p.shape, Release: func() { f.mapping.Drop(p.from, p.to) }}
 	m.Bytes = func() ([]byte, error) {
 		raw := f.mapping.Bytes[p.from:p.to]
 		if plain && c.isZero() {

@@ -21,7 +21,7 @@ func (f *File) Model(ctx context.Context, b kernels.Backend, o model.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	set.Until(ctx)
+	set.SetContext(ctx)
 	return model.OpenSet(b, cfg, set, false, o)
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Packed is the suffix of files whose lines are in consecutive zstd frames. Each frame can be decoded by itself, so a
+// PackedSuffix is the suffix of files whose lines are in consecutive zstd frames. Each frame can be decoded by itself, so a
 // file that is cut between two frames is valid.
-const Packed = ".zst"
+const PackedSuffix = ".zst"
 
 // window is the compression window: several completions.
 const window = 1 << 20
@@ -49,7 +49,7 @@ func open(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, badinput.Errorf("%w", err)
 	}
-	if !strings.HasSuffix(path, Packed) {
+	if !strings.HasSuffix(path, PackedSuffix) {
 		return f, nil
 	}
 	in, err := unpack(f)

@@ -38,7 +38,7 @@ func name(line []byte) string {
 }
 
 func whole(path string) (names []string, err error) {
-	err = Whole(path, func(line []byte) error {
+	err = EachComplete(path, func(line []byte) error {
 		names = append(names, name(line))
 		return nil
 	})
@@ -53,7 +53,7 @@ func last(t *testing.T, path string) (names []string) {
 
 // Wherever a packed file is truncated, the lines before are read, and the last complete frame is found.
 func TestPackedLinesAreReadAsFarAsTheyCame(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.jsonl"+Packed)
+	path := filepath.Join(t.TempDir(), "x.jsonl"+PackedSuffix)
 	frames := [][]byte{frame(t, 0, 2, 100), frame(t, 1, 1, 100), frame(t, 2, 2, 100)}
 	require.Equal(t, frames[2], frame(t, 2, 2, 100), "the same lines, the same bytes")
 	text := bytes.Join(frames, nil)
@@ -83,7 +83,7 @@ func TestPackedLinesAreReadAsFarAsTheyCame(t *testing.T) {
 
 // The last frame is found even if it is longer than the first read, and contains the magic bytes of a frame.
 func TestTheLastFrameIsFoundFromBehind(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.jsonl"+Packed)
+	path := filepath.Join(t.TempDir(), "x.jsonl"+PackedSuffix)
 	long := frame(t, 7, 600, 3000)
 	require.Greater(t, len(long), 1<<20)
 	require.NoError(t, os.WriteFile(path, append(frame(t, 6, 1, 3000), long...), 0o644))
@@ -103,7 +103,7 @@ func TestTheLastFrameIsFoundFromBehind(t *testing.T) {
 }
 
 func TestDamageInsideIsNamed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.jsonl"+Packed)
+	path := filepath.Join(t.TempDir(), "x.jsonl"+PackedSuffix)
 	text := append(frame(t, 0, 3, 3000), frame(t, 1, 3, 3000)...)
 	text[len(text)/4] ^= 1
 	require.NoError(t, os.WriteFile(path, text, 0o644))
@@ -117,7 +117,7 @@ func TestDamageInsideIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "damaged", "zeros, as a power cut leaves them, are no lines")
 	require.Len(t, got, 1)
 
-	_, err = whole(filepath.Join(t.TempDir(), "none"+Packed))
+	_, err = whole(filepath.Join(t.TempDir(), "none"+PackedSuffix))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.True(t, badinput.Is(err))
 }

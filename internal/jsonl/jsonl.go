@@ -87,9 +87,9 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 	}
 }
 
-// Whole calls fn with every line of a file that may still be written: a last line without a newline is left out. The file
-// may be Packed. An error of fn becomes an input error that names the file and the line.
-func Whole(path string, fn func(line []byte) error) error {
+// EachComplete calls fn with every line of a file that may still be written: a last line without a newline is left out. The file
+// may be compressed (PackedSuffix). An error of fn becomes an input error that names the file and the line.
+func EachComplete(path string, fn func(line []byte) error) error {
 	f, err := open(path)
 	if err != nil {
 		return err
@@ -98,15 +98,15 @@ func Whole(path string, fn func(line []byte) error) error {
 	at, refused, err := lines(f, fn)
 	switch {
 	case refused != nil:
-		return Damaged(path, at, refused)
+		return DamagedLine(path, at, refused)
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
-// Damaged is the error of an invalid line in a record, with what to do about it.
-func Damaged(path string, line int, err error) error {
+// DamagedLine is the error of an invalid line in a record, with what to do about it.
+func DamagedLine(path string, line int, err error) error {
 	return badinput.Errorf("%s:%d: %w; fix that line, or bring the file back from a copy", path, line, err)
 }
 
@@ -129,7 +129,7 @@ func lines(r io.Reader, fn func(line []byte) error) (at int, refused, err error)
 
 // OfKind reads the complete lines of a file with that member "kind"; "" selects lines without one.
 func OfKind[T any](path, kind string) (all []T, err error) {
-	err = Whole(path, func(line []byte) error {
+	err = EachComplete(path, func(line []byte) error {
 		var is struct{ Kind string }
 		if err := json.Unmarshal(line, &is); err != nil || is.Kind != kind {
 			return err
@@ -146,8 +146,8 @@ func decode(text []byte, strict bool, v any) error {
 	if !utf8.Valid(text) {
 		return errors.New("bytes that are not UTF-8")
 	}
-	if at := HalfPair(text); at >= 0 {
-		return fmt.Errorf(`\u%04x is half of a surrogate pair`, Escaped(text[at:]))
+	if at := LoneSurrogate(text); at >= 0 {
+		return fmt.Errorf(`\u%04x is half of a surrogate pair`, EscapedUnit(text[at:]))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if strict {
@@ -161,7 +161,7 @@ func decode(text []byte, strict bool, v any) error {
 	}
 	path := ""
 	if strict {
-		path = Twice(text)
+		path = DuplicateKey(text)
 	}
 	if path = cmp.Or(path, inAnotherCase(text, func(name string) bool { return strict || hasField(v, name) })); path != "" {
 		return fmt.Errorf("field %q is there twice; leave one of them out", path)
@@ -185,9 +185,9 @@ func Explain(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		if kind.Field == "" {
-			return fmt.Errorf("found a JSON %s, expected %s", kind.Value, Wanted(kind))
+			return fmt.Errorf("found a JSON %s, expected %s", kind.Value, ExpectedType(kind))
 		}
-		return fmt.Errorf("field %q: found a JSON %s, expected %s", kind.Field, kind.Value, Wanted(kind))
+		return fmt.Errorf("field %q: found a JSON %s, expected %s", kind.Field, kind.Value, ExpectedType(kind))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON value ends too early")
@@ -195,8 +195,8 @@ func Explain(err error) error {
 	return err
 }
 
-// Wanted is the expected type, in JSON's terms.
-func Wanted(err *json.UnmarshalTypeError) string {
+// ExpectedType is the expected type, in JSON's terms.
+func ExpectedType(err *json.UnmarshalTypeError) string {
 	t := err.Type
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

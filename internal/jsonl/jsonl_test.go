@@ -92,13 +92,13 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, []byte("one\n\ntwo\nthr"), 0o644))
 	var lines []string
-	require.NoError(t, Whole(path, func(line []byte) error {
+	require.NoError(t, EachComplete(path, func(line []byte) error {
 		lines = append(lines, string(line))
 		return nil
 	}))
 	require.Equal(t, []string{"one", "", "two"}, lines)
 
-	err := Whole(path, func(line []byte) error { return json.Unmarshal(line, &lines) })
+	err := EachComplete(path, func(line []byte) error { return json.Unmarshal(line, &lines) })
 	require.True(t, badinput.Is(err))
 	require.EqualError(t, err, path+":1: invalid character 'o' looking for beginning of value; fix that line, or bring the file "+
 		"back from a copy")

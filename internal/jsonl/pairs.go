@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// HalfPair is the offset of the first \uXXXX in JSON that is an unpaired surrogate, which encoding/json would replace by U+FFFD; -1
+// LoneSurrogate is the offset of the first \uXXXX in JSON that is an unpaired surrogate, which encoding/json would replace by U+FFFD; -1
 // if there is none.
-func HalfPair(raw []byte) int {
+func LoneSurrogate(raw []byte) int {
 	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
 		return -1
 	}
@@ -17,9 +17,9 @@ func HalfPair(raw []byte) int {
 			return -1
 		}
 		i += next
-		switch u := Escaped(raw[i:]); {
+		switch u := EscapedUnit(raw[i:]); {
 		case u >= 0xD800 && u < 0xDC00:
-			if low := Escaped(raw[i+6:]); low < 0xDC00 || low > 0xDFFF {
+			if low := EscapedUnit(raw[i+6:]); low < 0xDC00 || low > 0xDFFF {
 				return i
 			}
 			i += 11
@@ -32,8 +32,8 @@ func HalfPair(raw []byte) int {
 	return -1
 }
 
-// Escaped is the code unit of the \uXXXX at the beginning of JSON text, or -1.
-func Escaped(raw []byte) int {
+// EscapedUnit is the code unit of the \uXXXX at the beginning of JSON text, or -1.
+func EscapedUnit(raw []byte) int {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return -1
 	}

@@ -14,7 +14,7 @@ func TestHalfPair(t *testing.T) {
 		`"a"`: -1, `"\ud83d\ude00"`: -1, `"\\ud83d"`: -1, `"\ud7ff\ue000"`: -1, `"\\\ud83d"`: 3, `"\ud83d"`: 1, `"\uDE00"`: 1,
 		`"\ud83d\ud83d\ude00"`: 1, `"\ud83d\ude00\ude00"`: 13, `"\ud83d\n"`: 1, `"\ud8`: -1, `"\ud83d\u`: 1,
 	} {
-		require.Equal(t, want, HalfPair([]byte(text)), text)
+		require.Equal(t, want, LoneSurrogate([]byte(text)), text)
 	}
 }
 
@@ -24,7 +24,7 @@ func FuzzHalfPair(f *testing.F) {
 	f.Add(`"\\\ud83d"`)
 	f.Fuzz(func(t *testing.T, text string) {
 		raw := []byte(strings.ToValidUTF8(text, "?"))
-		found, said := HalfPair(raw) >= 0, ""
+		found, said := LoneSurrogate(raw) >= 0, ""
 		lower := strings.ToLower(string(raw))
 		if json.Unmarshal(raw, &said) != nil || strings.Contains(lower, "\ufffd") || strings.Contains(lower, `\ufffd`) {
 			return

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Rest fails if anything follows the JSON value that ends at an offset, and says where. json.Decoder does not check this.
-func Rest(text []byte, end int64) error {
+// CheckEnd fails if anything follows the JSON value that ends at an offset, and says where. json.Decoder does not check this.
+func CheckEnd(text []byte, end int64) error {
 	rest := bytes.TrimLeft(text[end:], " \t\r\n")
 	if len(rest) == 0 {
 		return nil

@@ -12,7 +12,7 @@ func TestRest(t *testing.T) {
 		"{}": "", "{} \r\n\t": "", "{}x\n": `found "x" at byte 2`, "{}\n {\"a\": 1}": `found "{\"a\": 1}" at byte 4`,
 		"{}éééééééééééé": `found "éééééééééé" at byte 2`, "{}aéééééééééééé": `found "aééééééééé" at byte 2`,
 	} {
-		err := Rest([]byte(text), 2)
+		err := CheckEnd([]byte(text), 2)
 		if says == "" {
 			require.NoError(t, err)
 			continue

@@ -42,7 +42,7 @@ func TestFrameEnd(t *testing.T) {
 	}
 }
 
-// Skim finds the members that encoding/json finds.
+// EachMember finds the members that encoding/json finds.
 func FuzzSkim(f *testing.F) {
 	for _, seed := range []string{`{"a":1,"b":[1,2,-3.5e9],"c":{"d":["x]","\\\"}"]},"e":"\"","f":null}`, `{}`, ` { "a" : "b" } `, `{"a":[]}`,
 		`{"a":[1,2}`, `{"a":"\\"}`, `{"a":1,}`, `[1]`, `{"a":[ [1],{"b":2}]}`} {
@@ -51,7 +51,7 @@ func FuzzSkim(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		members := map[string]json.RawMessage{}
 		twice := false
-		ok := Skim(text, func(name, value []byte) {
+		ok := EachMember(text, func(name, value []byte) {
 			_, had := members[string(name)]
 			twice = twice || had
 			members[string(name)] = slices.Clone(value)

@@ -28,15 +28,15 @@ type Judging struct {
 	saidBetween bool
 }
 
-// Own is a manifest's name of a grader that the caller brought.
-const Own = "own"
+// CallerGrader is a manifest's name of a grader that the caller brought.
+const CallerGrader = "own"
 
 // Open opens the sandbox and the judge, tries the reward file, and checks the problems' checkers: an unusable one is an
 // error in the user's own file, and is otherwise left out with a warning. With the caller's own grader there is neither
 // sandbox nor Python. wrap, if not nil, wraps the grader.
 func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
 	warn func(string)) (*Judging, error) {
-	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
+	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: CallerGrader}}
 	if err := requireFiles(cfg); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func requireFiles(cfg *configs.Config) error {
 	for _, file := range []struct{ key, path string }{
 		{"blocklist", cfg.Blocklist}, {"reward_file", cfg.RewardFile}, {"judge_prompt", cfg.JudgePrompt}} {
 		if _, err := os.Stat(file.path); file.path != "" && err != nil {
-			return sources.Missing(cfg, file.key, badinput.Errorf("%s: %w", file.key, err))
+			return sources.MissingText(cfg, file.key, badinput.Errorf("%s: %w", file.key, err))
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sourc
 		}
 		rc.Sandbox = "auto"
 	}
-	if rc.Judge, err = Referee(cfg, warn); err != nil {
+	if rc.Judge, err = RefereeConfig(cfg, warn); err != nil {
 		return err
 	}
 	if j.judge, err = reward.Open(ctx, rc); err != nil {
@@ -147,8 +147,8 @@ func withoutFaulty(problems []data.Problem, faults []reward.CheckerFault) []data
 // Judge runs and judges programs; nil if the grader is the caller's own.
 func (j *Judging) Judge() *reward.Judge { return j.judge }
 
-// Look inspects a score, which the caller's own function may have given, for Warnings.
-func (j *Judging) Look(s reward.Score) {
+// Inspect inspects a score, which the caller's own function may have given, for Warnings.
+func (j *Judging) Inspect(s reward.Score) {
 	if c := s.Components.Correct; c != 0 && c != 1 && s.Excluded == "" && j.between == "" {
 		j.between = fmt.Sprintf("the program's own grader or environment sets Components.Correct to %v, expected 1 where a completion is right "+
 			"and 0 where it is not: pass@1 and whatever else counts completions goes by it; put what is in between into Reward", c)

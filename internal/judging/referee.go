@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
-// Referee is the configuration of the model that judges; empty without judge_url.
-func Referee(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
+// RefereeConfig is the configuration of the model that judges; empty without judge_url.
+func RefereeConfig(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
 	if cfg.JudgeURL == "" {
 		return r, nil
 	}

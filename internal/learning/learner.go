@@ -27,9 +27,9 @@ type Learner struct {
 }
 
 // Open makes the optimizer and the objective of a policy.
-func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Own) (l *Learner, err error) {
+func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Overrides) (l *Learner, err error) {
 	l = &Learner{Policy: p, rate: cfg.LearningRate, deterministic: cfg.Deterministic, own: own.Loss != nil}
-	if l.Recipe, err = recipe.Of(cfg, own); err != nil {
+	if l.Recipe, err = recipe.New(cfg, own); err != nil {
 		return nil, err
 	}
 	if l.schedule, err = optim.ParseSchedule(cfg.Schedule, cfg.SchedulerTotalSteps, cfg.WarmupSteps); err != nil {
@@ -44,9 +44,9 @@ func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Ow
 	return l, l.Adam.Spare(p.Spared())
 }
 
-// SetRate sets the peak learning rate from now on; Peak returns it.
+// SetRate sets the peak learning rate from now on; PeakRate returns it.
 func (l *Learner) SetRate(rate float64) { l.rate = rate }
-func (l *Learner) Peak() float64        { return l.rate }
+func (l *Learner) PeakRate() float64    { return l.rate }
 
 // Rate is the learning rate of a step by the schedule.
 func (l *Learner) Rate(step int) float64 { return l.rate * l.schedule.Factor(step) }
@@ -79,11 +79,11 @@ type Update struct {
 // Update takes the optimizer's steps on the datums: each iteration accumulates gradients over all of them and then
 // updates the parameters once. Without datums it does nothing. stale says that an older policy sampled the datums.
 func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations int, rate float64, stale bool) (u Update, err error) {
-	u = Update{Iterations: iterations, LearningRate: rate, Effects: l.Recipe.Compared()}
+	u = Update{Iterations: iterations, LearningRate: rate, Effects: l.Recipe.AdvantageEffects()}
 	if len(datums) == 0 {
 		return u, nil
 	}
-	if err := l.Recipe.Begin(ctx, l.Policy, datums); err != nil {
+	if err := l.Recipe.BeginStep(ctx, l.Policy, datums); err != nil {
 		return u, fmt.Errorf("score by the reference: %w", err)
 	}
 	for i := range iterations {
@@ -122,7 +122,7 @@ func (l *Learner) Culprits(ctx context.Context, datums []model.Datum) (culprits 
 	defer l.Adam.ZeroGrad()
 	for i := range datums {
 		l.Adam.ZeroGrad()
-		l.Recipe.Alone(i)
+		l.Recipe.OnlyDatum(i)
 		if _, err := l.Policy.Accumulate(ctx, datums[i:i+1], l.Recipe.Objective); err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func learner(t *testing.T, b kernels.Backend, words ...string) (*Learner, []mode
 	golden := filepath.Join("..", "..", "model", "testdata", "golden", "qwen3-tied")
 	p, err := model.Open(b, golden, true, model.Options{MaxRows: 16})
 	require.NoError(t, err)
-	l, err := Open(cfg, b, p, recipe.Own{})
+	l, err := Open(cfg, b, p, recipe.Overrides{})
 	require.NoError(t, err)
 	var datums []model.Datum
 	for i := range int32(6) {

@@ -86,12 +86,12 @@ func TestAPolicyThatIsLost(t *testing.T) {
 	l, datums := learner(t, b)
 	for x, lost := range map[float64]bool{0.5: false, math.NaN(): true, math.Inf(1): true} {
 		for _, u := range []Update{{OnPolicy: x}, {Drift: Drift{KL2: x}}} {
-			require.Equal(t, lost, l.Whole(u, new(configs.Config)) != nil, "%+v", u)
+			require.Equal(t, lost, l.CheckUpdate(u, new(configs.Config)) != nil, "%+v", u)
 		}
 	}
 	told := 0
 	l.Policy.Progress = func(int, int) { told++ }
-	sound, err := l.Sound(t.Context(), datums[0])
+	sound, err := l.IsFinite(t.Context(), datums[0])
 	require.NoError(t, err)
 	require.True(t, sound)
 	require.Zero(t, told, "the check of one datum reports no progress")
@@ -104,7 +104,7 @@ func TestAPolicyThatIsLost(t *testing.T) {
 	}
 	b.Upload(params, host)
 	l.Policy.Publish()
-	sound, err = l.Sound(t.Context(), datums[0])
+	sound, err = l.IsFinite(t.Context(), datums[0])
 	require.NoError(t, err)
 	require.False(t, sound)
 }

@@ -97,7 +97,7 @@ func decode(text []byte, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil {
-		return jsonl.Rest(text, d.InputOffset())
+		return jsonl.CheckEnd(text, d.InputOffset())
 	}
 	return errors.New(strings.TrimPrefix(jsonl.Explain(err).Error(), "json: "))
 }

@@ -62,7 +62,7 @@ func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (stri
 		return "", context.Cause(ctx)
 	}
 	defer func() { <-t.at.slots }()
-	text, wrong, err := l.call(ctx, t.Own, args)
+	text, wrong, err := l.call(ctx, t.ServerName, args)
 	if wrong {
 		k.wrong++
 	}

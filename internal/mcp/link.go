@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/seed-7879b91d/grpo/internal/apart"
+	"github.com/seed-7879b91d/grpo/internal/procgroup"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
@@ -31,16 +31,18 @@ const (
 // codeUnsent is the error code of a request that nobody answered: it was not taken, or refused with an HTTP status.
 const codeUnsent = -32005
 
-// Down is the error of a server that cannot be reached or restarted.
-type Down struct {
+// UnavailableError is the error of a server that cannot be reached or restarted.
+type UnavailableError struct {
 	Server string
 	Err    error
 }
 
-func (e *Down) Error() string { return fmt.Sprintf("the MCP server %q %v", e.Server, e.Err) }
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the MCP server %q %v", e.Server, e.Err)
+}
 
 // Unwrap returns the cause.
-func (e *Down) Unwrap() error { return e.Err }
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // link is a session with a server that is restarted when it ends. It may be shared by goroutines.
 type link struct {
@@ -85,10 +87,10 @@ func (l *link) get(ctx context.Context) (*session, error) {
 		return nil, context.Cause(ctx)
 	case err != nil:
 		l.goes++
-		return nil, &Down{l.server.Name, err}
+		return nil, &UnavailableError{l.server.Name, err}
 	case l.closed:
 		s.end(false)
-		return nil, &Down{l.server.Name, errClosed}
+		return nil, &UnavailableError{l.server.Name, errClosed}
 	}
 	l.goes++
 	l.session = s
@@ -103,9 +105,9 @@ func (l *link) current() (*session, error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return nil, &Down{l.server.Name, errClosed}
+		return nil, &UnavailableError{l.server.Name, errClosed}
 	case l.session == nil && l.goes >= mostGoes:
-		return nil, &Down{l.server.Name, fmt.Errorf("ended %d times without an answer to a call", l.goes)}
+		return nil, &UnavailableError{l.server.Name, fmt.Errorf("ended %d times without an answer to a call", l.goes)}
 	}
 	return l.session, nil
 }
@@ -141,11 +143,11 @@ func (l *link) drop(s *session) {
 // end ends a session, orderly or at once.
 func (s *session) end(inOrder bool) {
 	if !inOrder && s.cmd != nil {
-		apart.Kill(s.cmd)
+		procgroup.Kill(s.cmd)
 	}
 	_ = s.Close() // its exit status does not matter
 	if s.cmd != nil {
-		apart.Kill(s.cmd) // processes that it left running
+		procgroup.Kill(s.cmd) // processes that it left running
 	}
 }
 

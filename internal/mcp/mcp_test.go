@@ -101,7 +101,7 @@ func openIn(t *testing.T, within time.Duration, p patience, text string) *Server
 	t.Helper()
 	named, err := Read(write(t, text))
 	require.NoError(t, err)
-	all, err := openWith(t.Context(), named, Options{CallTime: within, Taken: []string{"python", "trace"}}, p)
+	all, err := openWith(t.Context(), named, Options{CallTimeout: within, ReservedNames: []string{"python", "trace"}}, p)
 	require.NoError(t, err)
 	t.Cleanup(all.Close)
 	return all
@@ -151,7 +151,7 @@ func TestCommand(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := k.Call(t.Context(), "crash", json.RawMessage(`{"n": 0}`))
-	var down *Down
+	var down *UnavailableError
 	require.ErrorAs(t, err, &down)
 	require.EqualError(t, err, `the MCP server "ex" ended 5 times without an answer to a call`)
 	k.Close()
@@ -237,7 +237,7 @@ func TestAddress(t *testing.T) {
 	} {
 		named, err := Read(write(t, entry(c.path, c.token)))
 		require.NoError(t, err)
-		_, err = Open(t.Context(), named, Options{CallTime: time.Minute})
+		_, err = Open(t.Context(), named, Options{CallTimeout: time.Minute})
 		require.ErrorContains(t, err, c.says)
 		require.ErrorContains(t, err, "check that the server is up, and its headers")
 		require.NotContains(t, err.Error(), "hush")
@@ -283,7 +283,7 @@ func TestFaults(t *testing.T) {
 	} {
 		named, err := Read(write(t, `{"mcpServers": {"a": {`+text+`}}}`))
 		require.NoError(t, err)
-		_, err = Open(t.Context(), named, Options{CallTime: time.Minute})
+		_, err = Open(t.Context(), named, Options{CallTimeout: time.Minute})
 		require.ErrorContains(t, err, message)
 		require.True(t, badinput.Is(err))
 	}

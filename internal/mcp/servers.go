@@ -23,16 +23,16 @@ const (
 
 // Options say how servers are called.
 type Options struct {
-	CallTime time.Duration // limit for a call
-	Taken    []string      // names of other tools
+	CallTimeout   time.Duration // limit for a call
+	ReservedNames []string      // names of other tools
 }
 
 // Tool is a tool of a server, under the name that the model calls it by.
 type Tool struct {
-	Name   string
-	Server string
-	Own    string          // its name on the server
-	Schema json.RawMessage // a function as in "tools" of OpenAI's requests
+	Name       string
+	Server     string
+	ServerName string          // its name on the server
+	Schema     json.RawMessage // a function as in "tools" of OpenAI's requests
 
 	at *host
 }
@@ -88,7 +88,7 @@ func openWith(ctx context.Context, servers []Server, o Options, p patience) (*Se
 }
 
 func (all *Servers) link(h *host) *link {
-	return &link{server: &h.Server, within: all.options.CallTime, patience: all.waits, begins: make(chan struct{}, 1)}
+	return &link{server: &h.Server, within: all.options.CallTimeout, patience: all.waits, begins: make(chan struct{}, 1)}
 }
 
 // list asks a server for its tools. An isolated server is started just for this.
@@ -105,7 +105,7 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			err = fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, h.shared.start, s.said.Last())
-			return nil, h.advice(&Down{h.Name, err})
+			return nil, h.advice(&UnavailableError{h.Name, err})
 		case err != nil:
 			return nil, h.advice(fmt.Errorf("mcp: the server %q does not list its tools: %w%s", h.Name, err, s.said.Last()))
 		}
@@ -129,7 +129,7 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 
 // advice says what to do about a server that cannot be started.
 func (h *host) advice(err error) error {
-	var down *Down
+	var down *UnavailableError
 	if !errors.As(err, &down) {
 		return err
 	}
@@ -169,7 +169,7 @@ func (all *Servers) name(found [][]*sdk.Tool) error {
 		found[i] = all.once(h, found[i])
 	}
 	times := map[string]int{}
-	for _, name := range all.options.Taken {
+	for _, name := range all.options.ReservedNames {
 		times[name]++
 	}
 	for _, tools := range found {
@@ -177,7 +177,7 @@ func (all *Servers) name(found [][]*sdk.Tool) error {
 			times[legal(t.Name)]++
 		}
 	}
-	used := slices.Clone(all.options.Taken)
+	used := slices.Clone(all.options.ReservedNames)
 	for i, tools := range found {
 		h := all.hosts[i]
 		for _, t := range tools {
@@ -196,7 +196,7 @@ func (all *Servers) name(found [][]*sdk.Tool) error {
 			if err != nil {
 				return fmt.Errorf("mcp: server %q: tool %s: %w", h.Name, t.Name, err)
 			}
-			all.tools = append(all.tools, Tool{Name: name, Server: h.Name, Own: t.Name, Schema: schema, at: h})
+			all.tools = append(all.tools, Tool{Name: name, Server: h.Name, ServerName: t.Name, Schema: schema, at: h})
 		}
 	}
 	return nil

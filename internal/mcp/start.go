@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/seed-7879b91d/grpo/internal/apart"
+	"github.com/seed-7879b91d/grpo/internal/procgroup"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/internal/version"
 )
@@ -79,14 +79,14 @@ func (s *Server) begin(ctx context.Context, within time.Duration) (made *session
 	if s.Command != "" {
 		made.cmd = exec.Command(s.Command, s.Args...)
 		made.cmd.Env, made.cmd.Dir, made.cmd.Stderr, made.cmd.WaitDelay = s.environment(), s.Dir, made.said, endTime
-		apart.Set(made.cmd)
+		procgroup.Set(made.cmd)
 		way = &sdk.CommandTransport{Command: made.cmd, TerminateDuration: endTime}
 	} else {
 		way = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(), DisableStandaloneSSE: true, MaxRetries: -1}
 	}
 	made.ClientSession, err = client.Connect(ctx, way, nil)
 	if err != nil && made.cmd != nil && made.cmd.Process != nil {
-		apart.Kill(made.cmd)
+		procgroup.Kill(made.cmd)
 	}
 	return made, silent, err
 }

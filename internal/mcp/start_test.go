@@ -83,7 +83,7 @@ func startFakeServer(t *testing.T, p patience, known string) (*Servers, error) {
 	named, err := Read(write(t, fmt.Sprintf(`{"mcpServers": {"hand": {"command": %s, "env": {"MCP_TEST": "knows", "MCP_KNOWS": %q}}}}`,
 		testBinary(), known)))
 	require.NoError(t, err)
-	return openWith(t.Context(), named, Options{CallTime: time.Minute}, p)
+	return openWith(t.Context(), named, Options{CallTimeout: time.Minute}, p)
 }
 
 // Optional answers of a server are waited for only briefly, and it works without them; with a server that starts slowly, no version of
@@ -214,7 +214,7 @@ func TestAServerOverHTTPThatIsGone(t *testing.T) {
 
 	home.Close()
 	_, err := k.Call(t.Context(), "echo", nil)
-	var down *Down
+	var down *UnavailableError
 	require.ErrorAs(t, err, &down)
 	require.Regexp(t, `cannot be reached: dial tcp .*connection refused`, err.Error())
 	require.NotContains(t, err.Error(), "hush")

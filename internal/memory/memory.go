@@ -14,8 +14,8 @@ type Room struct {
 	Limit string // what limits it, for messages
 	// Mapped says that mapped files, and reserved but unused memory, count too.
 	Mapped bool
-	// Apart says that it is the memory of a GPU; the host's memory is separate, and told by Free.
-	Apart bool
+	// GPU says that it is the memory of a GPU; the host's memory is separate, and told by Free.
+	GPU bool
 }
 
 // String is "5.12 GB of the machine's memory".

@@ -20,7 +20,7 @@ import (
 // and leaves no out.
 func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
-		if Any(set) {
+		if AnyQuantised(set) {
 			return nil, badinput.Errorf("%s: its weights are in four bits already", dir)
 		}
 		var sources []tensorfile.Source
@@ -62,7 +62,7 @@ func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 // in their original type. If ctx ends, it returns the context's error, and leaves no out.
 func DequantiseModel(ctx context.Context, dir, out string) error {
 	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
-		if !Any(set) {
+		if !AnyQuantised(set) {
 			return nil, badinput.Errorf("%s: its weights are no codes of four bits", dir)
 		}
 		delete(config, "quantization_config")
@@ -105,11 +105,11 @@ func IsModel(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return Any(set), set.Close()
+	return AnyQuantised(set), set.Close()
 }
 
-// Any reports whether any weight of a model is quantised to four bits.
-func Any(set *tensorfile.Set) bool {
+// AnyQuantised reports whether any weight of a model is quantised to four bits.
+func AnyQuantised(set *tensorfile.Set) bool {
 	for _, name := range set.Names() {
 		if strings.HasSuffix(name, stateName) {
 			return true
@@ -147,7 +147,7 @@ func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 // rewrite writes a model with other tensors, until ctx ends. Other files of the model are copied.
 func rewrite(ctx context.Context, dir, out string,
 	sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
-	return atomicfile.Folder(out, func(unfinished string) (err error) {
+	return atomicfile.WriteDir(out, func(unfinished string) (err error) {
 		set, err := tensorfile.OpenModel(dir)
 		if err != nil {
 			return err

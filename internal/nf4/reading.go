@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -67,7 +67,7 @@ func numbers(set *tensorfile.Set, name string, shape ...int) (t tensorfile.Tenso
 func onlyOfBF16(t tensorfile.Tensor) error {
 	if t.Encoding != kernels.EncodedBF16 {
 		return badinput.Errorf("%s: tensor %q is not bf16; only a model in bf16 is quantised: "+
-			"type grpo export-model --model %s --type bf16 --out DIR first", t.File, t.Name, look.Word(filepath.Dir(t.File)))
+			"type grpo export-model --model %s --type bf16 --out DIR first", t.File, t.Name, display.ShellQuote(filepath.Dir(t.File)))
 	}
 	return nil
 }

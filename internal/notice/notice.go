@@ -6,8 +6,8 @@ import "context"
 
 type key struct{}
 
-// With returns a context under which warnings are passed to warn.
-func With(ctx context.Context, warn func(text string)) context.Context {
+// WithHandler returns a context under which warnings are passed to warn.
+func WithHandler(ctx context.Context, warn func(text string)) context.Context {
 	return context.WithValue(ctx, key{}, warn)
 }
 

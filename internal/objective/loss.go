@@ -71,8 +71,8 @@ type Sequence struct {
 	Grad []float64 // output: the derivative of the loss by each LogP
 }
 
-// Seen counts, over sequences, which tokens were clipped or corrected.
-type Seen struct {
+// TokenCounts counts, over sequences, which tokens were clipped or corrected.
+type TokenCounts struct {
 	Tokens          int
 	Low, High, Dual int     // tokens whose gradient was changed by a clip at Low, at High, or at Dual
 	Truncated       int     // tokens whose correction was above Cap
@@ -81,7 +81,7 @@ type Seen struct {
 }
 
 // Of computes the loss of a sequence and writes s.Grad.
-func (l *Loss) Of(s *Sequence, seen *Seen) float64 {
+func (l *Loss) Of(s *Sequence, seen *TokenCounts) float64 {
 	seen.Tokens += len(s.LogP)
 	from, weights := s.Old, s.Weight
 	if l.Corrects() {
@@ -100,7 +100,7 @@ func (l *Loss) Of(s *Sequence, seen *Seen) float64 {
 }
 
 // surrogate is the loss of a token with weight 1, and its derivative by logp.
-func (l *Loss) surrogate(ratio, logp, advantage float64, seen *Seen) (value, slope float64) {
+func (l *Loss) surrogate(ratio, logp, advantage float64, seen *TokenCounts) (value, slope float64) {
 	clipped := min(max(ratio, l.Low), l.High)
 	switch l.Kind {
 	case CrossEntropy:
@@ -124,7 +124,7 @@ func (l *Loss) surrogate(ratio, logp, advantage float64, seen *Seen) (value, slo
 	return -ratio * advantage, -ratio * advantage
 }
 
-func (s *Seen) clip(low bool) {
+func (s *TokenCounts) clip(low bool) {
 	if low {
 		s.Low++
 	} else {
@@ -133,7 +133,7 @@ func (s *Seen) clip(low bool) {
 }
 
 // whole is the surrogate loss of GSPO, where a sequence has one ratio.
-func (l *Loss) whole(s *Sequence, from, weights []float64, seen *Seen) (loss float64) {
+func (l *Loss) whole(s *Sequence, from, weights []float64, seen *TokenCounts) (loss float64) {
 	n, sum := float64(len(s.LogP)), 0.0
 	for t, logp := range s.LogP {
 		sum += logp - from[t]
@@ -157,7 +157,7 @@ func (l *Loss) whole(s *Sequence, from, weights []float64, seen *Seen) (loss flo
 func (l *Loss) Corrects() bool { return l.Truncation == PerToken || l.Truncation == PerSequence }
 
 // correct returns the weights of the tokens, times their truncated corrections.
-func (l *Loss) correct(s *Sequence, seen *Seen) []float64 {
+func (l *Loss) correct(s *Sequence, seen *TokenCounts) []float64 {
 	weights := slices.Clone(s.Weight)
 	sum := 0.0
 	for t, near := range s.Near {

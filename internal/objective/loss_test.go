@@ -39,7 +39,7 @@ func slope(t *testing.T, s *Sequence, formula func(logp []float64) float64) {
 }
 
 // held checks the value and the gradient of a loss against a formula, on many random sequences.
-func held(t *testing.T, l Loss, formula func(s *Sequence, logp []float64) float64) (seen Seen) {
+func held(t *testing.T, l Loss, formula func(s *Sequence, logp []float64) float64) (seen TokenCounts) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -146,7 +146,7 @@ func TestEntropyOnAverage(t *testing.T) {
 	}
 	p := softmax(logits)
 	for _, q := range [][]float64{p, softmax([]float64{1, 0, 0.5, -1})} {
-		gradient, l, seen := make([]float64, len(p)), Loss{Kind: CrossEntropy, Entropy: 0.7}, Seen{}
+		gradient, l, seen := make([]float64, len(p)), Loss{Kind: CrossEntropy, Entropy: 0.7}, TokenCounts{}
 		for a := range p { // drawn with probability q
 			s := &Sequence{LogP: []float64{math.Log(p[a])}, Old: []float64{math.Log(q[a])}, Advantage: []float64{0}, Weight: []float64{2},
 				Entropy: []float64{entropy(logits)}, Grad: make([]float64, 1)}
@@ -159,7 +159,7 @@ func TestEntropyOnAverage(t *testing.T) {
 	}
 
 	// If all tokens are equally likely, the entropy is maximal, and no token has a gradient.
-	l, seen := Loss{Kind: CrossEntropy, Entropy: 1}, Seen{}
+	l, seen := Loss{Kind: CrossEntropy, Entropy: 1}, TokenCounts{}
 	s := &Sequence{LogP: []float64{-math.Log(4)}, Old: []float64{-1}, Advantage: []float64{0}, Weight: []float64{1},
 		Entropy: []float64{math.Log(4)}, Grad: make([]float64, 1)}
 	l.Of(s, &seen)
@@ -219,7 +219,7 @@ func TestGSPOIsOfAWholeSequence(t *testing.T) {
 // GSPO-token equals GSPO if all tokens of a sequence have the same advantage, and not otherwise.
 func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var seen Seen
+	var seen TokenCounts
 	for _, same := range []bool{true, false} {
 		s := random(r, 5)
 		for i := range s.Advantage {
@@ -241,7 +241,7 @@ func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 
 // The statistics of a loss: on which side ratios were clipped, if the advantage has an effect, and the importance corrections.
 func TestLossesTellWhatTheyDid(t *testing.T) {
-	told := func(l Loss, ratios, advantages []float64) (seen Seen) {
+	told := func(l Loss, ratios, advantages []float64) (seen TokenCounts) {
 		n := len(ratios)
 		s := Sequence{LogP: make([]float64, n), Old: make([]float64, n), Near: make([]float64, n), Advantage: advantages,
 			Weight: slices.Repeat([]float64{1}, n), Grad: make([]float64, n)}
@@ -252,8 +252,8 @@ func TestLossesTellWhatTheyDid(t *testing.T) {
 		return seen
 	}
 	ratios, advantages := []float64{0.5, 0.5, 0.6, 1.5, 4, 4, 1}, []float64{-1, 1, -1, 1, -1, 0, 1}
-	require.Equal(t, Seen{Tokens: 7, Low: 2, High: 1, Dual: 1}, told(Loss{Kind: PPO, Low: 0.8, High: 1.2, Dual: 3}, ratios, advantages))
-	require.Equal(t, Seen{Tokens: 7, Low: 3, High: 2}, told(Loss{Kind: CISPO, Low: 0.8, High: 1.2}, ratios, advantages))
+	require.Equal(t, TokenCounts{Tokens: 7, Low: 2, High: 1, Dual: 1}, told(Loss{Kind: PPO, Low: 0.8, High: 1.2, Dual: 3}, ratios, advantages))
+	require.Equal(t, TokenCounts{Tokens: 7, Low: 3, High: 2}, told(Loss{Kind: CISPO, Low: 0.8, High: 1.2}, ratios, advantages))
 	seen := told(Loss{Kind: ImportanceSampling, Truncation: PerToken, Cap: 1.3}, ratios, advantages)
 	require.Equal(t, 3, seen.Truncated)
 	require.InDelta(t, 0.5+0.5+0.6+3*1.3+1, seen.Correction, 1e-12)

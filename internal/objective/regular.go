@@ -30,7 +30,7 @@ func (e Estimator) Of(logp, ref float64) (value, slope float64) {
 // The entropy H of a distribution is known exactly, but not its gradient, which would take a second pass over all logits. An
 // unbiased estimate is added instead: for a token a drawn from q, p/q·(log p(a) + H)·∇log p(a) has the mean −∇H. H serves as
 // the baseline that keeps its variance small.
-func (l *Loss) regularise(s *Sequence, seen *Seen) (loss float64) {
+func (l *Loss) regularise(s *Sequence, seen *TokenCounts) (loss float64) {
 	for t, logp := range s.LogP {
 		if l.KL > 0 {
 			value, slope := l.Estimator.Of(logp, s.Ref[t])

@@ -85,7 +85,7 @@ var (
 	leadingZeros  = regexp.MustCompile(`^(-?)0+(\d)`) // leading zeros, which JSON does not allow
 )
 
-// Act makes an action of a text. A *Refused says what is wrong with the text.
+// Act makes an action of a text. A *RejectedError says what is wrong with the text.
 func (s *Server) Act(text string) (map[string]any, error) {
 	text = strings.TrimSpace(text)
 	block := ""
@@ -100,7 +100,7 @@ func (s *Server) Act(text string) (map[string]any, error) {
 		var read map[string]any // raw values: numbers keep their digits
 		var written map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &read) != nil || read == nil || json.Unmarshal([]byte(text), &written) != nil {
-			return nil, &Refused{"there is no action; expected a JSON object"}
+			return nil, &RejectedError{"there is no action; expected a JSON object"}
 		}
 		for name, value := range written {
 			read[name] = value // large numbers keep their digits
@@ -118,11 +118,11 @@ func (s *Server) Act(text string) (map[string]any, error) {
 				return map[string]any{s.field.name: word == "true" || word == "yes"}, nil
 			}
 		}
-		return nil, &Refused{"there is no action; expected true or false"}
+		return nil, &RejectedError{"there is no action; expected true or false"}
 	}
 	found := numberPattern.FindAllString(text, -1)
 	if len(found) == 0 {
-		return nil, &Refused{"there is no action; expected a number"}
+		return nil, &RejectedError{"there is no action; expected a number"}
 	}
 	number, err := numberOf(found[len(found)-1], s.field.kind == "integer")
 	return map[string]any{s.field.name: number}, err
@@ -137,11 +137,11 @@ func numberOf(text string, whole bool) (json.Number, error) {
 	text = leadingZeros.ReplaceAllString(text, "$1$2")
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return "", &Refused{"there is no action; expected a number that is not as large"}
+		return "", &RejectedError{"there is no action; expected a number that is not as large"}
 	}
 	if whole && strings.ContainsAny(text, ".eE") {
 		if value != math.Trunc(value) || math.Abs(value) >= 1<<53 {
-			return "", &Refused{"there is no action; expected a whole number"}
+			return "", &RejectedError{"there is no action; expected a whole number"}
 		}
 		text = strconv.FormatInt(int64(value), 10)
 	}

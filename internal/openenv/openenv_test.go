@@ -25,7 +25,7 @@ func connect(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server)
 	t.Helper()
 	at := httptest.NewServer(game)
 	t.Cleanup(at.Close)
-	s, err := Open(t.Context(), Options{URL: at.URL, Within: time.Minute})
+	s, err := Open(t.Context(), Options{URL: at.URL, Timeout: time.Minute})
 	require.NoError(t, err)
 	return s, at
 }
@@ -46,7 +46,7 @@ func TestSession(t *testing.T) {
 		s, at := connect(t, game)
 		require.Equal(t, plain, s.plain)
 		require.Equal(t, map[bool]int{true: 1, false: sessionsMax}[plain], s.limit)
-		require.Contains(t, s.Plan(), at.URL+", actions with message (string), ")
+		require.Contains(t, s.Describe(), at.URL+", actions with message (string), ")
 		c, r, err := s.Begin(t.Context(), map[string]any{"seed": 7})
 		require.NoError(t, err)
 		require.Nil(t, r.Reward)
@@ -60,7 +60,7 @@ func TestSession(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "reply: so 2\nturn: 1", text)
 		_, err = c.Step(t.Context(), map[string]any{"massage": "x"})
-		var refused *Refused
+		var refused *RejectedError
 		require.ErrorAs(t, err, &refused)
 		require.Contains(t, refused.Why, "message: expected a text and nothing else")
 		_, err = play(t, s, c, "b")
@@ -69,7 +69,7 @@ func TestSession(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, r.Done)
 		_, err = play(t, s, c, "raise")
-		var down *Down
+		var down *UnavailableError
 		require.ErrorAs(t, err, &down)
 		require.ErrorContains(t, err, "division by zero")
 		c.Close()
@@ -93,7 +93,7 @@ func TestCutOff(t *testing.T) {
 	c, _, err := s.Begin(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = play(t, s, c, "vanish")
-	var down *Down
+	var down *UnavailableError
 	require.ErrorAs(t, err, &down)
 	_, again := play(t, s, c, "a")
 	require.Equal(t, err, again)
@@ -124,9 +124,9 @@ func TestFewSessions(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		most, _, _ := game.Most()
+		most, _, _ := game.SessionCounts()
 		require.LessOrEqual(t, most, 2)
-		require.Equal(t, 9, game.Stepped)
+		require.Equal(t, 9, game.Actions)
 	}
 }
 
@@ -222,21 +222,21 @@ func TestAct(t *testing.T) {
 
 // An observation is put into words by the template, if there is one.
 func TestText(t *testing.T) {
-	s := &Server{base: nil, Options: Options{Words: template.Must(template.New("").Parse("{{.a}} of {{index .b 1}}\n"))}}
+	s := &Server{base: nil, Options: Options{Template: template.Must(template.New("").Parse("{{.a}} of {{index .b 1}}\n"))}}
 	text, err := s.Text(Result{Observation: json.RawMessage(`{"a": "x", "b": [1, 2]}`)})
 	require.NoError(t, err)
 	require.Equal(t, "x of 2", text)
-	s.Words = template.Must(template.New("").Parse(`{{.a}} {{.b}} {{if gt .c 1.0}}{{printf "%.2f" .c}}{{end}} {{.d}}`))
+	s.Template = template.Must(template.New("").Parse(`{{.a}} {{.b}} {{if gt .c 1.0}}{{printf "%.2f" .c}}{{end}} {{.d}}`))
 	text, err = s.Text(Result{Observation: json.RawMessage(`{"a": 1000000, "b": [20000000, 0.5], "c": 1.5, "d": 9007199254740993}`)})
 	require.NoError(t, err)
 	require.Equal(t, "1000000 [20000000 0.5] 1.50 9007199254740993", text)
-	s.Words = template.Must(template.New("").Parse("{{index .b 5}}"))
+	s.Template = template.Must(template.New("").Parse("{{index .b 5}}"))
 	_, err = s.Text(Result{Observation: json.RawMessage(`{"b": [1]}`)})
 	require.ErrorContains(t, err, "openenv_template: template")
 	require.True(t, badinput.Is(err))
 	s.base = &url.URL{}
-	for _, words := range []*template.Template{s.Words, nil} {
-		s.Words = words
+	for _, words := range []*template.Template{s.Template, nil} {
+		s.Template = words
 		_, err = s.Text(Result{Observation: json.RawMessage(`[1]`)})
 		require.ErrorContains(t, err, "gave an observation that is no JSON object")
 	}
@@ -280,9 +280,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		at := httptest.NewServer(answer)
 		base, err := url.Parse(at.URL)
 		require.NoError(t, err)
-		c := &Session{server: &Server{Options: Options{Within: time.Minute}, base: base, client: at.Client()}}
+		c := &Session{server: &Server{Options: Options{Timeout: time.Minute}, base: base, client: at.Client()}}
 		if strings.HasPrefix(want, "gave no answer") {
-			c.server.Within = 50 * time.Millisecond
+			c.server.Timeout = 50 * time.Millisecond
 		}
 		_, err = c.Step(t.Context(), nil)
 		require.ErrorContains(t, err, want)
@@ -320,7 +320,7 @@ func TestWhyASchemaIsNotTold(t *testing.T) {
 			said = "<!DOCTYPE HTML><p>no</p>"
 		}
 		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, said, status) }))
-		_, err := Open(t.Context(), Options{URL: at.URL, Within: time.Minute})
+		_, err := Open(t.Context(), Options{URL: at.URL, Timeout: time.Minute})
 		require.ErrorContains(t, err, want)
 		require.True(t, badinput.Is(err))
 		at.Close()

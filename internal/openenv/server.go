@@ -27,10 +27,10 @@ const (
 
 // Options say where a server is and how to talk to it.
 type Options struct {
-	URL    string
-	Action string             // the field for the text; "json": the text is the action; "": by the server's schema
-	Words  *template.Template // renders an observation; nil: its fields
-	Within time.Duration      // limit for the answer to an action
+	URL      string
+	Action   string             // the field for the text; "json": the text is the action; "": by the server's schema
+	Template *template.Template // renders an observation; nil: its fields
+	Timeout  time.Duration      // limit for the answer to an action
 }
 
 // Server is a server that was reached.
@@ -52,19 +52,21 @@ type Server struct {
 	limit int // the most sessions, as far as is known
 }
 
-// Down is the error of a server that does not answer as it should.
-type Down struct {
+// UnavailableError is the error of a server that does not answer as it should.
+type UnavailableError struct {
 	URL string
 	Err error
 }
 
-func (e *Down) Error() string { return fmt.Sprintf("the OpenEnv server %s %v", e.URL, e.Err) }
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the OpenEnv server %s %v", e.URL, e.Err)
+}
 
 // Unwrap returns the cause.
-func (e *Down) Unwrap() error { return e.Err }
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 func (s *Server) down(format string, args ...any) error {
-	return &Down{s.String(), fmt.Errorf(format, args...)}
+	return &UnavailableError{s.String(), fmt.Errorf(format, args...)}
 }
 
 // Open fetches the schema of actions, and starts a session as a test.
@@ -95,8 +97,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 // String is the URL without what may be secret.
 func (s *Server) String() string { return s.base.Scheme + "://" + s.base.Host + s.base.Path }
 
-// Plan describes for the user how actions are made.
-func (s *Server) Plan() string {
+// Describe describes for the user how actions are made.
+func (s *Server) Describe() string {
 	how := "sessions by WebSocket"
 	if s.plain {
 		how = "no WebSockets: one session at a time by HTTP"

@@ -36,10 +36,10 @@ func (r *Reward) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Refused is the error of an action that the server does not accept.
-type Refused struct{ Why string }
+// RejectedError is the error of an action that the server does not accept.
+type RejectedError struct{ Why string }
 
-func (e *Refused) Error() string { return e.Why }
+func (e *RejectedError) Error() string { return e.Why }
 
 // Session is a session of an environment. Its methods are called one after the other.
 type Session struct {
@@ -140,18 +140,18 @@ func (s *Server) noteSingleSession() {
 	s.plain, s.limit = true, 1
 }
 
-// Step takes an action. A *Refused means that the server did not accept it; after any other error the session is unusable.
+// Step takes an action. A *RejectedError means that the server did not accept it; after any other error the session is unusable.
 func (c *Session) Step(ctx context.Context, action map[string]any) (Result, error) {
 	if c.broken != nil {
 		return Result{}, c.broken
 	}
-	limited, cancel := context.WithTimeout(ctx, c.server.Within)
+	limited, cancel := context.WithTimeout(ctx, c.server.Timeout)
 	defer cancel()
 	r, err := c.exchange(limited, "step", action)
-	var refused *Refused
+	var refused *RejectedError
 	if err != nil && !errors.As(err, &refused) {
 		if ctx.Err() == nil && limited.Err() != nil {
-			err = c.server.down("gave no answer within %v; make it faster, or raise turn_seconds", c.server.Within)
+			err = c.server.down("gave no answer within %v; make it faster, or raise turn_seconds", c.server.Timeout)
 		}
 		c.broken = err
 	}
@@ -197,7 +197,7 @@ func (c *Session) failed(kind string, f failure) error {
 	case f.Code == "CAPACITY_REACHED":
 		return c.server.down("%w: %s", errFull, f)
 	case f.Code == "VALIDATION_ERROR" && kind == "step":
-		return &Refused{f.String()}
+		return &RejectedError{f.String()}
 	}
 	return c.server.down("reports %s: %s", f.Code, f)
 }
@@ -210,9 +210,9 @@ func (c *Session) exchangeHTTP(ctx context.Context, kind string, data map[string
 	}
 	status, err := c.server.ask(ctx, http.MethodPost, "/"+kind, body, &r)
 	if status == http.StatusUnprocessableEntity && kind == "step" {
-		var down *Down
+		var down *UnavailableError
 		if errors.As(err, &down) {
-			err = &Refused{down.Err.Error()}
+			err = &RejectedError{down.Err.Error()}
 		}
 	}
 	return r, err

@@ -22,7 +22,7 @@ type observedField struct {
 // Text renders an observation for the model: by the template if there is one; else its only text, or its fields that are not
 // empty, in their order.
 func (s *Server) Text(r Result) (string, error) {
-	if s.Words != nil {
+	if s.Template != nil {
 		observation := map[string]any{}
 		d := json.NewDecoder(bytes.NewReader(r.Observation))
 		d.UseNumber()
@@ -30,7 +30,7 @@ func (s *Server) Text(r Result) (string, error) {
 			return "", s.down("gave an observation that is no JSON object: %w", err)
 		}
 		var out strings.Builder
-		if err := s.Words.Execute(&out, numbered(observation)); err != nil {
+		if err := s.Template.Execute(&out, numbered(observation)); err != nil {
 			return "", badinput.Errorf("openenv_template: %w", err)
 		}
 		return strings.TrimSpace(out.String()), nil
@@ -57,13 +57,13 @@ func (s *Server) Text(r Result) (string, error) {
 
 // checkWords notes fields that the template uses but no observation has: neither r, nor any by the schema.
 func (s *Server) checkWords(r Result) {
-	if s.Words == nil || s.Words.Tree == nil || len(s.fields) == 0 {
+	if s.Template == nil || s.Template.Tree == nil || len(s.fields) == 0 {
 		return
 	}
 	var has map[string]json.RawMessage
 	_ = json.Unmarshal(r.Observation, &has) // Text reports the error
 	named := map[string]bool{}
-	namedIn(named, s.Words.Root)
+	namedIn(named, s.Template.Root)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if _, there := has[name]; !there && !slices.Contains(s.fields, name) {
 			s.Notes = append(s.Notes, fmt.Sprintf("openenv_template: found {{.%s}}, but the server's observations have %s", name,

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// First puts the directory of the real interpreter first in PATH. Version managers install a script as python3, which searches
+// SetPath puts the directory of the real interpreter first in PATH. Version managers install a script as python3, which searches
 // for the interpreter at every start and takes ten times as long as Python itself.
-func First() {
+func SetPath() {
 	path, err := exec.LookPath("python3")
 	if err != nil {
 		return // tests that need it report it

@@ -8,25 +8,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// Asked is how a checkpoint is evaluated: with the current settings, compared to those of its run.
-type Asked struct {
+// EvaluationInputs is how a checkpoint is evaluated: with the current settings, compared to those of its run.
+type EvaluationInputs struct {
 	Config, Run *configs.Config
 	Model       Part
 	Problems    *sources.Problems
 	Judged      bool // the reward's files are used
-	Converses   bool // env and blocklist apply to the answers
+	MultiTurn   bool // env and blocklist apply to the answers
 }
 
 // Compare warns of parts that both settings name and that changed since the checkpoint. It reports whether the problems are the same.
-func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err error) {
+func (a EvaluationInputs) Compare(before Parts, warn func(string)) (sameProblems bool, err error) {
 	// The other settings name nothing that is read where nothing is trained.
 	cfg := configs.Config{Model: a.Config.Model, TestData: a.Config.TestData, PromptTemplate: a.Config.PromptTemplate,
 		RewardFile: a.Config.RewardFile, JudgePrompt: a.Config.JudgePrompt}
-	if a.Converses {
+	if a.MultiTurn {
 		cfg.Blocklist = a.Config.Blocklist
 		cfg.Env, cfg.HealTemplate, cfg.MCP, cfg.OpenEnvTemplate = a.Config.Env, a.Config.HealTemplate, a.Config.MCP, a.Config.OpenEnvTemplate
 	}
-	now, err := Of(&cfg, a.Problems, a.Judged)
+	now, err := FingerprintInputs(&cfg, a.Problems, a.Judged)
 	if err != nil {
 		return false, err
 	}

@@ -27,10 +27,10 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		"blocklist":        {Blocklist: file("blocked", "a")},
 		"openenv_template": {Env: "openenv:http://127.0.0.1:1", OpenEnvTemplate: file("openenv", "a")},
 	} {
-		before, err := Of(run, &sources.Problems{}, false)
+		before, err := FingerprintInputs(run, &sources.Problems{}, false)
 		require.NoError(t, err)
 		told := func(now configs.Config, converses bool) (warnings []string) {
-			_, err := Asked{Config: &now, Run: run, Problems: &sources.Problems{}, Converses: converses}.Compare(before, func(w string) {
+			_, err := EvaluationInputs{Config: &now, Run: run, Problems: &sources.Problems{}, MultiTurn: converses}.Compare(before, func(w string) {
 				warnings = append(warnings, w)
 			})
 			require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestWhatIsNamedAnewIsNotTold(t *testing.T) {
 		run := configs.Config{TestData: sources.Embedded, TestSplit: "test", PromptTemplate: c.template}
 		now, told := run, 0
 		now.TestSplit = c.split
-		same, err := Asked{Config: &now, Run: &run, Problems: &sources.Problems{}}.Compare(before, func(string) { told++ })
+		same, err := EvaluationInputs{Config: &now, Run: &run, Problems: &sources.Problems{}}.Compare(before, func(string) { told++ })
 		require.NoError(t, err)
 		require.Equal(t, c.told, told, "%+v", c)
 		require.Equal(t, c.split != "test", same)

@@ -49,11 +49,11 @@ func CheckBase(adapter, model string) error {
 	if err != nil || !known {
 		return err
 	}
-	now, err := OfModel(model)
+	now, err := FingerprintModel(model)
 	if err != nil {
 		return err
 	}
-	what := was.Under(now)
+	what := was.ChangeTo(now)
 	if what == "" {
 		return nil
 	}
@@ -92,9 +92,9 @@ func BaseOf(adapter string) (p Part, known bool, err error) {
 	return p, known && len(p.Files) > 0, nil
 }
 
-// CheckWhole refuses a trained adapter or model in a checkpoint whose files have changed since the run saved it. Copies, and the
+// CheckIntact refuses a trained adapter or model in a checkpoint whose files have changed since the run saved it. Copies, and the
 // files of other programs, have no checksums and are accepted.
-func CheckWhole(trained string) error {
+func CheckIntact(trained string) error {
 	dir, err := filepath.EvalSymlinks(trained)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -137,9 +137,9 @@ func resolveAdapter(adapter string) string {
 	return dir
 }
 
-// Under says how the model now differs from the one that an adapter was trained on (was); "" if it does not. A model and its
+// ChangeTo says how the model now differs from the one that an adapter was trained on (was); "" if it does not. A model and its
 // quantised form count as the same, as adapters may be trained with either.
-func (was Part) Under(now Part) (what string) {
+func (was Part) ChangeTo(now Part) (what string) {
 	before, after := was.asBase(), now.asBase()
 	for _, a := range before.origins() {
 		if slices.Contains(after.origins(), a) { // a new commit on the Hub may have left the weights as they are
@@ -168,11 +168,11 @@ type quantised struct {
 
 // WriteQuantised records in out that its model was quantised from the one in dir.
 func WriteQuantised(dir, out string) error {
-	from, err := OfModel(dir)
+	from, err := FingerprintModel(dir)
 	if err != nil {
 		return err
 	}
-	made, err := OfModel(out)
+	made, err := FingerprintModel(out)
 	if err != nil {
 		return err
 	}

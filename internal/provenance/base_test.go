@@ -14,7 +14,7 @@ import (
 // checkpointOf writes the checkpoint of a run of a model, and returns its adapter.
 func checkpointOf(t *testing.T, model string) (adapter string) {
 	t.Helper()
-	part, err := OfModel(model)
+	part, err := FingerprintModel(model)
 	require.NoError(t, err)
 	part.Commit = "1111111111111111111111111111111111111111"
 	checkpoint := filepath.Join(t.TempDir(), "step_000001")
@@ -129,25 +129,25 @@ func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	config := filepath.Join(adapter, "adapter_config.json")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), "optimizer.safetensors"), []byte("other"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(adapter, "README.md"), nil, 0o644))
-	require.NoError(t, CheckWhole(adapter))
+	require.NoError(t, CheckIntact(adapter))
 	require.NoError(t, os.WriteFile(config, []byte("other"), 0o644))
 	require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
 	for _, named := range []string{adapter, link} {
-		err := CheckWhole(named)
+		err := CheckIntact(named)
 		require.True(t, badinput.Is(err))
 		require.ErrorContains(t, err, "adapter/adapter_config.json is damaged: its sha256 is ")
 		require.ErrorContains(t, err, "cp -r "+named+" COPY")
 	}
 	for _, free := range []string{"", copied, filepath.Join(adapter, "none")} {
-		require.NoError(t, CheckWhole(free), free)
+		require.NoError(t, CheckIntact(free), free)
 	}
 	require.NoError(t, os.WriteFile(config, nil, 0o644))
-	require.NoError(t, CheckWhole(adapter))
+	require.NoError(t, CheckIntact(adapter))
 	other := filepath.Join(filepath.Dir(adapter), "another")
 	require.NoError(t, os.Mkdir(other, 0o755))
-	require.NoError(t, CheckWhole(other), "a folder without a checkpoint's files is not checked")
+	require.NoError(t, CheckIntact(other), "a folder without a checkpoint's files is not checked")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), []byte("{"), 0o644))
-	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
+	require.ErrorContains(t, CheckIntact(adapter), rundir.StateFile+": ")
 }
 
 // The first evaluation is no reference once other problems are held out, even under the same ids.

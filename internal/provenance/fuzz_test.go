@@ -69,7 +69,7 @@ func FuzzRead(f *testing.F) {
 		}
 		_, err = SettingsOf(dir)
 		refused(err)
-		_, err = CheckPlace(dir, []string{rundir.StateFile})
+		_, err = CheckRunDir(dir, []string{rundir.StateFile})
 		refused(err)
 	})
 }

@@ -13,14 +13,14 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Past is what a run resumes from. The zero value is that of a new run.
-type Past struct {
+// ResumeOrigin is what a run resumes from. The zero value is that of a new run.
+type ResumeOrigin struct {
 	Checkpoint string // "": none
 	Fork       bool   // the checkpoint is another run's, and this is a new one
 	Order      string // summation order recorded in the checkpoint; "": none
@@ -30,7 +30,7 @@ type Past struct {
 
 // Check refuses to resume a run with settings that would change it, or on a backend with another summation order. It sets
 // the backend to the order of the run. made is the step of the checkpoint.
-func (p *Past) Check(cfg *configs.Config, made int, b kernels.Backend) error {
+func (p *ResumeOrigin) Check(cfg *configs.Config, made int, b kernels.Backend) error {
 	start, err := p.settle(cfg, made, b)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p *Past) Check(cfg *configs.Config, made int, b kernels.Backend) error {
 }
 
 // settle replaces auto by the value that the run recorded, and refuses settings that would change the run.
-func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start Start, err error) {
+func (p *ResumeOrigin) settle(cfg *configs.Config, made int, b kernels.Backend) (start Start, err error) {
 	if p.Checkpoint == "" || p.Fork {
 		return start, nil
 	}
@@ -91,7 +91,7 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 	}
 	return badinput.Errorf("run %s added its sums in another order than this backend (%s, before %s): resume it on the device that it "+
 		"began on, type init_from=%s run_dir=DIR for a new run, or allow_change=device to resume it here anyway%s",
-		cfg.RunDir, now, before, look.Word(cfg.RunDir), Rounding(now, before))
+		cfg.RunDir, now, before, display.ShellQuote(cfg.RunDir), Rounding(now, before))
 }
 
 // Rounding explains two orders that differ only in that one rounds products, as processors without fused multiply-adds do; "" for
@@ -113,7 +113,7 @@ func Rounding(now, before string) string {
 }
 
 // CheckParts refuses to resume with changed files. It reports the changes that are allowed, which are all for a fork.
-func (p *Past) CheckParts(cfg *configs.Config, before, now Parts, tell func(string)) error {
+func (p *ResumeOrigin) CheckParts(cfg *configs.Config, before, now Parts, tell func(string)) error {
 	if p.Fork {
 		for _, what := range now.Differences(before) {
 			tell("different from the run that this one is a fork of: " + what)
@@ -132,12 +132,14 @@ type Ledger struct {
 	Manifest Manifest
 	dir      *rundir.Dir
 	cfg      *configs.Config
-	weighing *Weighing // nil: finished
+	weighing *WeightHash // nil: finished
 }
 
 // Open records the start of a run in its manifest, and begins to hash all the weights of the model in a directory. m has
 // the facts that this package does not know. It calls tell for each change since the last start.
-func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start, model string, tell func(string)) (*Ledger, error) {
+func Open(d *rundir.Dir, cfg *configs.Config, past ResumeOrigin, m Manifest, start Start, model string, tell func(string)) (
+	*Ledger, error,
+) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	m.Created, m.Version, m.Git, m.Go = now, version.Program(), version.Checkout(), runtime.Version()
 	m.Platform, m.Cores, start.Time = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), now
@@ -171,7 +173,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	if err := write(d, &l.Manifest, first); err != nil {
 		return nil, err
 	}
-	l.weighing = Weigh(model)
+	l.weighing = HashWeights(model)
 	return l, nil
 }
 
@@ -194,7 +196,7 @@ func (r *Run) restored(tell func(string)) json.RawMessage {
 }
 
 // tell reports what has changed since the run was last started.
-func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(string)) {
+func (p *ResumeOrigin) tell(cfg *configs.Config, m Manifest, start Start, tell func(string)) {
 	before := p.run.Manifest
 	for i := range min(len(before.Datasets), len(m.Datasets)) {
 		if drift := m.Datasets[i].Drift(before.Datasets[i]); drift != "" {
@@ -213,8 +215,8 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 	}
 }
 
-// GoesBack records that this process, with its settings, repeats the steps after the given one.
-func (l *Ledger) GoesBack(step int) error {
+// RecordRollback records that this process, with its settings, repeats the steps after the given one.
+func (l *Ledger) RecordRollback(step int) error {
 	again := l.Manifest.Starts[len(l.Manifest.Starts)-1]
 	if again.After <= step {
 		return nil
@@ -224,9 +226,9 @@ func (l *Ledger) GoesBack(step int) error {
 	return write(l.dir, &l.Manifest, nil)
 }
 
-// Weighed adds the hash of all the weights to the manifest once it is there. Weights that have changed are an error. If
+// RecordHash adds the hash of all the weights to the manifest once it is there. Weights that have changed are an error. If
 // the hash could not be taken or written, that is only reported, as the run can do without it.
-func (l *Ledger) Weighed(tell func(string)) error {
+func (l *Ledger) RecordHash(tell func(string)) error {
 	if l.weighing == nil {
 		return nil
 	}
@@ -268,7 +270,7 @@ func (l *Ledger) Close() error {
 		return nil
 	}
 	if _, done, _ := l.weighing.Done(); done {
-		return l.Weighed(func(string) {})
+		return l.RecordHash(func(string) {})
 	}
 	return l.weighing.Close()
 }

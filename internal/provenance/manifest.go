@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -73,9 +73,9 @@ type Run struct {
 // Read reads the record in a directory. If it holds no run, the record is empty.
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
+	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.IsDamaged(err) {
 		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
-			ConfigFile, look.Word(dir))
+			ConfigFile, display.ShellQuote(dir))
 	} else if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func Read(dir string) (*Run, error) {
 func Recorded(dir, steps string) (*Run, error) {
 	const expected = "expected the directory of a run, as its run_dir names it"
 	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
-		if err := rundir.NoCheckpoint(dir); err != nil {
+		if err := rundir.RefuseCheckpoint(dir); err != nil {
 			return nil, err
 		}
 		if !isDir(dir) {
@@ -124,7 +124,7 @@ func (r *Run) checkFirst() error {
 	if changed := Changes(was, now); len(changed) > 0 {
 		path := filepath.Join(r.Dir, ConfigFile)
 		return badinput.Errorf("%s was edited since the run began: %s; remove it (it is rewritten from %s), and type the changes "+
-			"beside run_dir=%s", path, list(changed), ManifestFile, look.Word(r.Dir))
+			"beside run_dir=%s", path, list(changed), ManifestFile, display.ShellQuote(r.Dir))
 	}
 	return nil
 }
@@ -234,17 +234,17 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
-			return rundir.Elsewhere(err)
+			return rundir.WithOtherDirHint(err)
 		}
 	}
 	if err := d.WriteJSON(ManifestFile, m); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	return nil
 }
 
-// Same reports whether two starts have the same settings, order and parts.
-func (s Start) Same(other Start) bool {
+// Equal reports whether two starts have the same settings, order and parts.
+func (s Start) Equal(other Start) bool {
 	a, _ := json.Marshal(s.Settings) // marshalling raw JSON that was read cannot fail
 	b, _ := json.Marshal(other.Settings)
 	return bytes.Equal(a, b) && s.Order == other.Order && slices.Equal(s.Own, other.Own) && len(s.Parts.Differences(other.Parts)) == 0

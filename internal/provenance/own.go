@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -62,7 +62,7 @@ func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
 
 // CheckOwn refuses to resume with other own parts than before. It reports the changes that are allowed, which are all for
 // a fork. made is the step of the checkpoint.
-func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
+func (p *ResumeOrigin) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
 	if p.Checkpoint == "" {
 		return nil
 	}
@@ -94,11 +94,13 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 	}
 	return badinput.Errorf("run %s cannot be resumed with a change of %s; resume it in the program that trained it, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
-		run.Dir, strings.Join(said, ", "), look.Word(run.Dir), strings.Join(keys, ","))
+		run.Dir, strings.Join(said, ", "), display.ShellQuote(run.Dir), strings.Join(keys, ","))
 }
 
 // SameJudge reports whether the first evaluation of the run was judged the same way as now.
-func (p *Past) SameJudge(own []string) bool { return p.run == nil || p.run.OtherJudge(0, own) == "" }
+func (p *ResumeOrigin) SameJudge(own []string) bool {
+	return p.run == nil || p.run.OtherJudge(0, own) == ""
+}
 
 // OtherJudge says how the grader differs from the one at a step; "" if it does not, or that is unknown.
 func (r *Run) OtherJudge(step int, own []string) string {

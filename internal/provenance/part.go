@@ -33,9 +33,9 @@ type Part struct {
 // Parts are the fingerprints of a run's inputs, by setting.
 type Parts map[string]Part
 
-// Of takes the fingerprints of everything that a configuration names, except the model. The reward's files count only if
+// FingerprintInputs takes the fingerprints of everything that a configuration names, except the model. The reward's files count only if
 // they are used (judged).
-func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, error) {
+func FingerprintInputs(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, error) {
 	parts := Parts{}
 	for key, source := range map[string]string{"data": cfg.Data, "test_data": cfg.TestData} {
 		if source == sources.Embedded {
@@ -46,13 +46,13 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 		m := set.Manifest()
 		parts[set.Key] = Part{SHA256: m.SHA256, Commit: set.Commit()}
 	}
-	wording, err := sources.Wording(cfg)
+	wording, err := sources.PromptTemplate(cfg)
 	if err != nil {
 		return nil, err
 	}
 	parts["prompt_template"] = Part{SHA256: wording.Fingerprint(problems.Train, problems.HeldOut)}
 	if cfg.Env == "heal" {
-		words, err := sources.HealWording(cfg)
+		words, err := sources.HealTemplate(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 		parts[key] = Part{SHA256: fmt.Sprintf("%x", sha256.Sum256(text))}
 	}
 	if cfg.Adapter != "" {
-		if parts["adapter"], err = OfAdapter(cfg.Adapter); err != nil {
+		if parts["adapter"], err = FingerprintAdapter(cfg.Adapter); err != nil {
 			return nil, err
 		}
 	}
@@ -90,8 +90,8 @@ var (
 // commitFolder matches the folder of a commit in the cache of the Hub.
 var commitFolder = regexp.MustCompile(`/snapshots/([0-9a-f]{40})$`)
 
-// OfModel takes the fingerprint of the model in dir.
-func OfModel(dir string) (Part, error) {
+// FingerprintModel takes the fingerprint of the model in dir.
+func FingerprintModel(dir string) (Part, error) {
 	p, err := ofDir(dir, modelFiles)
 	if found := commitFolder.FindStringSubmatch(filepath.ToSlash(dir)); found != nil {
 		p.Commit = found[1]
@@ -102,8 +102,8 @@ func OfModel(dir string) (Part, error) {
 	return p, err
 }
 
-// OfAdapter takes the fingerprint of the adapter in dir. It fails if there is none.
-func OfAdapter(dir string) (Part, error) {
+// FingerprintAdapter takes the fingerprint of the adapter in dir. It fails if there is none.
+func FingerprintAdapter(dir string) (Part, error) {
 	p, err := ofDir(dir, adapterFiles)
 	if err == nil && len(p.Files) < len(adapterFiles) {
 		err = badinput.Errorf("found no %s", strings.Join(adapterFiles, " with "))

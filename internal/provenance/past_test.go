@@ -19,9 +19,9 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.MaxRows = run, 777
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Own: []string{OwnLoss}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{Own: []string{OwnLoss}}, weights))
 	cfg.Loss, cfg.AllowChange = "ppo", []string{"loss"}
-	past := Past{Checkpoint: "any"}
+	past := ResumeOrigin{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 8, sums{}))
 	require.NoError(t, beginRun(t, run, &cfg, past, Start{After: 8}, weights))
 
@@ -34,7 +34,7 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	}{{at, "importance_sampling", []string{OwnLoss}}, {"auto", "ppo", nil}} {
 		cfg := configs.Defaults()
 		cfg.RunDir, cfg.Resume, cfg.Loss, cfg.MaxRows = run, c.resume, c.loss, 0
-		past := Past{Checkpoint: at}
+		past := ResumeOrigin{Checkpoint: at}
 		require.NoError(t, past.Check(&cfg, 4, sums{}), c.resume)
 		require.Equal(t, 777, cfg.MaxRows, "what nobody says is as it was")
 		require.NoError(t, past.CheckOwn(&cfg, 4, c.own, func(string) {}), c.resume)
@@ -68,14 +68,14 @@ func TestStartsThatTrainAlike(t *testing.T) {
 	}
 	other := start()
 	other.After, other.Time = 5, "later"
-	require.True(t, start().Same(other))
+	require.True(t, start().Equal(other))
 	for _, change := range []func(*Start){
 		func(s *Start) { s.Order = "p" }, func(s *Start) { s.Own = nil }, func(s *Start) { s.Settings = nil },
 		func(s *Start) { s.Parts = Parts{"data": {SHA256: "b"}} },
 	} {
 		other := start()
 		change(&other)
-		require.False(t, start().Same(other), "%+v", other)
+		require.False(t, start().Equal(other), "%+v", other)
 	}
 }
 
@@ -84,9 +84,9 @@ func TestGoingBackIsOnRecord(t *testing.T) {
 	run := t.TempDir()
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, ""))
 	cfg.LearningRate = 7
-	past := Past{Checkpoint: "any"}
+	past := ResumeOrigin{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 8, sums{}))
 	d, err := rundir.Claim(run)
 	require.NoError(t, err)
@@ -103,10 +103,10 @@ func TestGoingBackIsOnRecord(t *testing.T) {
 		require.NoError(t, err)
 		return at.LearningRate
 	}
-	require.NoError(t, l.GoesBack(8), "they were made by this one")
+	require.NoError(t, l.RecordRollback(8), "they were made by this one")
 	require.Len(t, l.Manifest.Starts, 2)
 	require.Equal(t, []float64{4e-5, 7}, []float64{rate(8), rate(9)})
-	require.NoError(t, l.GoesBack(5))
+	require.NoError(t, l.RecordRollback(5))
 	require.Len(t, l.Manifest.Starts, 3)
 	require.Equal(t, []float64{4e-5, 7, 7}, []float64{rate(5), rate(6), rate(9)})
 }
@@ -116,9 +116,9 @@ func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Parts: Parts{"model": model(t, weights, 20)}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{Parts: Parts{"model": model(t, weights, 20)}}, weights))
 	other := Start{After: 2, Parts: Parts{"model": model(t, weights, 21)}}
-	past := Past{Checkpoint: "any"}
+	past := ResumeOrigin{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 2, sums{}))
 	d, err := rundir.Claim(run)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
 	run, adapter := t.TempDir(), filepath.Join(t.TempDir(), "adapter")
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.InitFrom, cfg.Adapter, cfg.LearningRate = run, "elsewhere", adapter, 7
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, ""))
 	for _, word := range []string{"resume=" + run, "init_from=" + run} {
 		base, err := namedRun([]string{word})
 		require.NoError(t, err)

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// CheckPlace checks that a run may be put into a directory, and lists other files there, unless it already has a run. own
+// CheckRunDir checks that a run may be put into a directory, and lists other files there, unless it already has a run. own
 // are further names of files that only runs have.
-func CheckPlace(dir string, own []string) (others []string, err error) {
+func CheckRunDir(dir string, own []string) (others []string, err error) {
 	r, err := Read(dir)
 	if err != nil {
 		return nil, err
@@ -19,9 +19,9 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 	own = append(own, ManifestFile, rundir.Checkpoints, "data")
 	if r.Known() {
 		own = append(own, ConfigFile)
-	} else if what := rundir.Taken(dir); what != "" {
+	} else if what := rundir.ProtectedDir(dir); what != "" {
 		return nil, badinput.Errorf("run_dir=%s is %s; choose a separate directory for the run, such as run_dir=runs/first", dir, what)
-	} else if unread := look.Unread("run_dir=", dir); unread != "" {
+	} else if unread := display.TildeHint("run_dir=", dir); unread != "" {
 		return nil, badinput.Errorf("run_dir=%s: %s", dir, unread)
 	}
 	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
@@ -37,7 +37,8 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 // checkRuns refuses a directory that has runs or checkpoints in it, as two runs would look like one.
 func checkRuns(dir string, others []string) error {
 	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == rundir.Checkpoints && isRun(filepath.Dir(abs)) {
-		return badinput.Errorf("run_dir=%s has the checkpoints of a run; type run_dir=%s to resume it", dir, look.Word(filepath.Dir(dir)))
+		return badinput.Errorf("run_dir=%s has the checkpoints of a run; type run_dir=%s to resume it", dir,
+			display.ShellQuote(filepath.Dir(dir)))
 	}
 	for _, name := range others {
 		if isRun(filepath.Join(dir, name)) {

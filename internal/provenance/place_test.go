@@ -19,17 +19,17 @@ func TestATildeIsNoRunDirectory(t *testing.T) {
 	for dir, want := range map[string]string{
 		"~/runs/a": "run_dir=/home/ada/runs/a, or run_dir='./~/runs/a'", "~": "run_dir=/home/ada, or run_dir='./~'",
 	} {
-		_, err := CheckPlace(dir, nil)
+		_, err := CheckRunDir(dir, nil)
 		require.ErrorContains(t, err, "type "+want)
 		require.True(t, badinput.Is(err))
 	}
-	_, err := CheckPlace("./~/runs/a", nil)
+	_, err := CheckRunDir("./~/runs/a", nil)
 	require.NoError(t, err)
 	run := filepath.Join("~", "runs", "old")
 	require.NoError(t, os.MkdirAll(run, 0o755))
 	first, err := json.Marshal(configs.Defaults())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(run, ConfigFile), first, 0o644))
-	_, err = CheckPlace(run, nil)
+	_, err = CheckRunDir(run, nil)
 	require.NoError(t, err)
 }

@@ -45,13 +45,13 @@ func model(t *testing.T, dir string, at int) Part {
 	text := append([]byte{2, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, bytes.Repeat([]byte("0123456789abcdef"), 1<<16)...)
 	text[at] ^= 1
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), text, 0o644))
-	p, err := OfModel(dir)
+	p, err := FingerprintModel(dir)
 	require.NoError(t, err)
 	return p
 }
 
 // beginRun starts a process that trains in a run, and returns the fingerprint of the weights.
-func beginRun(t *testing.T, run string, cfg *configs.Config, past Past, start Start, weights string) error {
+func beginRun(t *testing.T, run string, cfg *configs.Config, past ResumeOrigin, start Start, weights string) error {
 	t.Helper()
 	d, err := rundir.Claim(run)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	require.Equal(t, is.SHA256, model(t, weights, 20).SHA256)
 	require.NoError(t, os.WriteFile(filepath.Join(weights, "._model.safetensors"), nil, 0o644)) // other systems leave such files
 	require.Equal(t, is.SHA256, model(t, weights, 20).SHA256)
-	full, err := Full(t.Context(), weights)
+	full, err := FullHash(t.Context(), weights)
 	require.NoError(t, err)
 	// The fingerprint in the records of other releases.
 	require.Equal(t, "081e5fcfaa63a7865f9fb3397513245526e6da3805bc83c1ef29a934b9c35aad", is.SHA256)
@@ -82,7 +82,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{Parts: Parts{"model": is}}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{Parts: Parts{"model": is}}, weights))
 	past, err := Read(run)
 	require.NoError(t, err)
 	require.Equal(t, full, past.Manifest.Starts[0].Parts["model"].Full)
@@ -91,11 +91,11 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	require.NoError(t, err)
 	text[10+6<<10] ^= 1
 	require.NoError(t, os.WriteFile(filepath.Join(weights, "model.safetensors"), text, 0o644))
-	same, err := OfModel(weights)
+	same, err := FingerprintModel(weights)
 	require.NoError(t, err)
 	require.Equal(t, is.SHA256, same.SHA256, "between two blocks of the sample")
 	for range 2 { // the warning is repeated at every start
-		goOn := Past{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
+		goOn := ResumeOrigin{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
 		require.NoError(t, goOn.Check(&cfg, 4, sums{}))
 		err = beginRun(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
 		require.ErrorContains(t, err, "model: its weights have the SHA-256")
@@ -108,13 +108,13 @@ func TestSettingsInForce(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.Seed = run, 1<<64-1
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, weights))
 	for _, c := range []struct {
 		after int
 		rate  float64
 	}{{8, 2}, {4, 3}, {6, 4}} {
 		cfg.LearningRate, cfg.Stop = c.rate, []string{"x"}
-		past := Past{Checkpoint: "any"}
+		past := ResumeOrigin{Checkpoint: "any"}
 		require.NoError(t, past.Check(&cfg, c.after, sums{}))
 		require.NoError(t, beginRun(t, run, &cfg, past, Start{After: c.after}, weights))
 	}
@@ -127,7 +127,7 @@ func TestSettingsInForce(t *testing.T) {
 		require.Equal(t, uint64(1<<64-1), at.Seed)
 	}
 	cfg.Loss = "ppo"
-	last := Past{Checkpoint: "any"}
+	last := ResumeOrigin{Checkpoint: "any"}
 	require.ErrorContains(t, last.Check(&cfg, 8, sums{}), "loss: importance_sampling → ppo; leave it out")
 	cfg.AllowChange = []string{"loss"}
 	require.NoError(t, last.Check(&cfg, 8, sums{}))
@@ -150,11 +150,11 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
-	goOn := func(order string) error { return (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{order: order}) }
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, weights))
+	goOn := func(order string) error { return (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{order: order}) }
 	require.NoError(t, goOn("in series"))
 
-	past := Past{Checkpoint: "any"}
+	past := ResumeOrigin{Checkpoint: "any"}
 	require.NoError(t, past.Check(&cfg, 4, sums{order: "in series"}))
 	require.NoError(t, beginRun(t, run, &cfg, past, Start{After: 4, Order: "in series"}, weights))
 	require.NoError(t, goOn("in series"))
@@ -176,24 +176,24 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = run, "bf16", "", "" // "" is f32
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, weights))
 	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = "auto", "auto", "auto"
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
+	require.NoError(t, (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	require.Equal(t, []string{"bf16", "f32", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision})
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "settings that repeat those of the checkpoint are no change")
+	require.NoError(t, (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "settings that repeat those of the checkpoint are no change")
 	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype,
 		"adapter_precision": &cfg.AdapterPrecision} {
 		was, other := *setting, map[string]string{"bf16": "f32", "f32": "bf16"}[*setting]
 		*setting = other
-		err := (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{})
+		err := (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{})
 		require.True(t, badinput.Is(err))
 		require.ErrorContains(t, err, key+": "+was+" → "+other)
 		cfg.AllowChange = []string{key}
-		require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
+		require.NoError(t, (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 		*setting, cfg.AllowChange = was, nil
 	}
 	cfg.Precision = "auto"
-	require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}))
+	require.NoError(t, (&ResumeOrigin{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}))
 	require.Equal(t, "auto", cfg.Precision, "a fork is a run of its own")
 }
 
@@ -208,14 +208,16 @@ func TestARunKeepsItsOrder(t *testing.T) {
 	}
 	b := &orderedBackend{}
 	cfg := set("auto")
-	require.NoError(t, new(Past).Check(cfg, 0, b))
+	require.NoError(t, new(ResumeOrigin).Check(cfg, 0, b))
 	require.Equal(t, []string{"tiles", "in tiles"}, []string{cfg.Order, b.Order()})
 	cfg = set("serial")
-	require.NoError(t, new(Past).Check(cfg, 0, b))
+	require.NoError(t, new(ResumeOrigin).Check(cfg, 0, b))
 	require.Equal(t, "in serial", b.Order())
-	require.NoError(t, beginRun(t, run, cfg, Past{}, Start{Order: b.Order()}, weights))
+	require.NoError(t, beginRun(t, run, cfg, ResumeOrigin{}, Start{Order: b.Order()}, weights))
 
-	goOn := func(cfg *configs.Config, b kernels.Backend) error { return (&Past{Checkpoint: "any"}).Check(cfg, 4, b) }
+	goOn := func(cfg *configs.Config, b kernels.Backend) error {
+		return (&ResumeOrigin{Checkpoint: "any"}).Check(cfg, 4, b)
+	}
 	b.now, cfg = kernels.Tiles, set("auto")
 	require.NoError(t, goOn(cfg, b))
 	require.Equal(t, []string{"serial", "in serial"}, []string{cfg.Order, b.Order()})
@@ -232,7 +234,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 	cfg = set("auto", "device")
 	require.NoError(t, goOn(cfg, card))
 	require.Equal(t, "auto", cfg.Order)
-	require.EqualError(t, new(Past).Check(set("tiles"), 0, card),
+	require.EqualError(t, new(ResumeOrigin).Check(set("tiles"), 0, card),
 		"order: found tiles, and sums takes its sums in an order of its own; expected auto")
 }
 
@@ -240,7 +242,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 func TestACheckpointKnowsItsOrder(t *testing.T) {
 	cfg, b := configs.Defaults(), &orderedBackend{now: kernels.Tiles}
 	cfg.RunDir = t.TempDir()
-	past := Past{Checkpoint: "any", Order: "serial"}
+	past := ResumeOrigin{Checkpoint: "any", Order: "serial"}
 	require.NoError(t, past.Check(&cfg, 4, b))
 	require.Equal(t, []string{"serial", "in serial"}, []string{cfg.Order, b.Order()})
 	cfg.Order = "tiles"
@@ -268,8 +270,8 @@ func TestSettingsThatNobodyKnowsAreNotPassedOver(t *testing.T) {
 	model(t, weights, 20)
 	cfg := configs.Defaults()
 	cfg.RunDir = run
-	require.NoError(t, beginRun(t, run, &cfg, Past{}, Start{}, weights))
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
+	require.NoError(t, beginRun(t, run, &cfg, ResumeOrigin{}, Start{}, weights))
+	require.NoError(t, (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	for name, add := range map[string]func(string) string{
 		ConfigFile: func(s string) string { return strings.Replace(s, "{", `{"from_tomorrow": 1,`, 1) },
 		ManifestFile: func(s string) string {
@@ -280,10 +282,10 @@ func TestSettingsThatNobodyKnowsAreNotPassedOver(t *testing.T) {
 		was, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, []byte(add(string(was))), 0o644))
-		err = (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{})
+		err = (&ResumeOrigin{Checkpoint: "any"}).Check(&cfg, 4, sums{})
 		require.True(t, badinput.Is(err), name)
 		require.ErrorContains(t, err, "has a setting that this program does not know (from_tomorrow): another release of grpo wrote it")
-		require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}), "a fork is a run of its own")
+		require.NoError(t, (&ResumeOrigin{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}), "a fork is a run of its own")
 		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}
 }
@@ -300,7 +302,7 @@ func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 	old, err := configs.Load(configs.Source{Preset: "tiny"})
 	require.NoError(t, err)
 	old.MaxTurns, old.InfraThreshold, old.RunDir = 5, 300, run
-	require.NoError(t, beginRun(t, run, old, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, old, ResumeOrigin{}, Start{}, ""))
 	for _, words := range [][]string{{"run_dir=" + run}, {"run_dir=" + run, "max_turns=5", "infra_threshold=300"},
 		{"resume=" + run, "max_turns=5"}} {
 		for _, preset := range []string{"", "tiny"} {
@@ -323,18 +325,18 @@ func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 func TestWhyACheckpointWasNotTakenOver(t *testing.T) {
 	broken := &fs.PathError{Op: "read", Path: "a", Err: syscall.EIO}
 	for _, err := range []error{broken, badinput.Errorf("%w", broken), errors.New("no room")} {
-		said := Misfit("c", err)
+		said := LoadError("c", err)
 		require.EqualError(t, said, "checkpoint c could not be read: "+err.Error()+"; fix that, then type the same again to resume")
 		require.ErrorIs(t, said, err)
 	}
-	said := Misfit("c", badinput.Errorf("a: tensor \"m\" has shape [1], expected [2]"))
+	said := LoadError("c", badinput.Errorf("a: tensor \"m\" has shape [1], expected [2]"))
 	require.ErrorContains(t, said, "checkpoint c does not fit the model and the trained weights: a: tensor")
 	require.ErrorContains(t, said, "give the settings that the run began with, as in its config.json, or another run_dir")
 	require.True(t, badinput.Is(said))
 
 	full := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(full, ModelDir), 0o755))
-	said = Misfit(full, &fs.PathError{Op: "stat", Path: filepath.Join(full, AdapterDir, "adapter_config.json"), Err: syscall.ENOENT})
+	said = LoadError(full, &fs.PathError{Op: "stat", Path: filepath.Join(full, AdapterDir, "adapter_config.json"), Err: syscall.ENOENT})
 	require.ErrorContains(t, said, "no adapter; type train=full, or another run_dir")
 	require.True(t, badinput.Is(said))
 }

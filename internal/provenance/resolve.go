@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -87,7 +87,7 @@ func namedRun(words []string) (*configs.Config, error) {
 
 // settingsOf reads the settings of the run that a setting names; for a checkpoint, those that it was made with.
 func settingsOf(key, dir string) (*configs.Config, error) {
-	if err := CheckNamed(dir); err != nil && key != "run_dir" {
+	if err := CheckExists(dir); err != nil && key != "run_dir" {
 		return nil, badinput.Errorf("%s=%w", key, err)
 	}
 	r, err := Read(rundir.RunOf(dir))
@@ -111,7 +111,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 
 // SettingsOf returns the last settings of a run; for a checkpoint, those that it was made with.
 func SettingsOf(dir string) (*configs.Config, error) {
-	if err := CheckNamed(dir); err != nil {
+	if err := CheckExists(dir); err != nil {
 		return nil, err
 	}
 	r, err := Read(rundir.RunOf(dir))
@@ -136,18 +136,18 @@ func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 
 func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(dir) }
 
-// SettleRunDir chooses the run directory if the settings leave it open.
-func SettleRunDir(cfg *configs.Config) error {
+// ChooseRunDir chooses the run directory if the settings leave it open.
+func ChooseRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
-		whole, err := filepath.Abs(filepath.Join(atomicfile.Led(named), ".."))
+		whole, err := filepath.Abs(filepath.Join(atomicfile.ResolveLink(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside a run; type init_from=%s to start a new run from it",
-				named, look.Word(named))
+				named, display.ShellQuote(named))
 		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
 			return badinput.Errorf("resume=%s continues in %s, but run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to continue in another directory", named, run, cfg.RunDir, look.Word(named))
+				"or type init_from=%s to continue in another directory", named, run, cfg.RunDir, display.ShellQuote(named))
 		}
 		cfg.RunDir = run
 	}
@@ -173,7 +173,7 @@ func CheckSettings(run string, before, now *configs.Config) error {
 	}
 	return badinput.Errorf("run %s cannot be resumed with a change of %s; leave it out, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to change this one",
-		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
+		run, strings.Join(said, ", "), display.ShellQuote(run), strings.Join(keys, ","))
 }
 
 // CheckParts refuses to resume a run with changed files, and returns the changes that the settings allow.
@@ -192,5 +192,5 @@ func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []s
 	}
 	return nil, badinput.Errorf("run %s cannot be resumed with a change of %s; restore it, "+
 		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
-		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
+		run, strings.Join(said, ", "), display.ShellQuote(run), strings.Join(keys, ","))
 }

@@ -30,8 +30,8 @@ func Checkpoint(dir string, step int) (string, error) {
 	return "", missing(dir, step)
 }
 
-// CheckNamed refuses the name of a checkpoint that does not exist, such as RUN/step_12, and lists those that do.
-func CheckNamed(dir string) error {
+// CheckExists refuses the name of a checkpoint that does not exist, such as RUN/step_12, and lists those that do.
+func CheckExists(dir string) error {
 	number, is := strings.CutPrefix(filepath.Base(dir), "step_")
 	step, err := strconv.Atoi(number)
 	if !is || err != nil || step < 0 || isCheckpoint(dir) {
@@ -115,8 +115,8 @@ func (r *Run) First(step int) (stats.Judged, error) {
 	return slices.Concat(all, []stats.Judged{{}})[0], nil
 }
 
-// Misfit is the error of a checkpoint that could not be loaded: it cannot be read, or does not fit the model.
-func Misfit(dir string, err error) error {
+// LoadError is the error of a checkpoint that could not be loaded: it cannot be read, or does not fit the model.
+func LoadError(dir string, err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) || !badinput.Is(err) {
 		if _, full := os.Stat(filepath.Join(dir, ModelDir)); full == nil && at != nil && filepath.Dir(at.Path) == filepath.Join(dir, AdapterDir) {
 			return badinput.Errorf("checkpoint %s has the weights of a whole model, and no adapter; type train=full, or another run_dir "+

@@ -14,7 +14,7 @@ func TestTemplatesInAFolder(t *testing.T) {
 	folder := filepath.Join(dir, "additional_chat_templates")
 	put := func(path, text string) Part {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		p, err := OfModel(dir)
+		p, err := FingerprintModel(dir)
 		require.NoError(t, err)
 		return p
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -31,5 +31,5 @@ func (r *Run) checkKnown() error {
 	strange := slices.Sorted(maps.Keys(had))
 	return badinput.Errorf("run %s has %s that this program does not know (%s): another release of grpo wrote it; use that one, "+
 		"or type init_from=%s run_dir=DIR to start a new run without %s", r.Dir, plural.Pick(len(had), "a setting", "settings"),
-		look.Line(strings.Join(strange, ", ")), look.Word(r.Dir), plural.Pick(len(had), "it", "them"))
+		display.Line(strings.Join(strange, ", ")), display.ShellQuote(r.Dir), plural.Pick(len(had), "it", "them"))
 }

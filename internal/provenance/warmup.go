@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -43,7 +43,8 @@ func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
 
 // otherVerb is the error of a run that another verb made, and names it.
 func otherVerb(cfg *configs.Config, dir string) error {
-	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to resume it", dir, cfg.Verb(), cfg.Verb(), look.Word(rundir.RunOf(dir)))
+	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to resume it", dir, cfg.Verb(), cfg.Verb(),
+		display.ShellQuote(rundir.RunOf(dir)))
 }
 
 // CheckMethod refuses settings that belong to another verb.
@@ -59,14 +60,14 @@ func CheckMethod(cfg *configs.Config, method string) error {
 	return badinput.Errorf("method: %s has a command of its own; type %s", cfg.Method, cfg.Verb())
 }
 
-// CheckAsks refuses to evaluate as the run did if the run is a warm-up, which has no problems.
-func CheckAsks(run *configs.Config, trained string) error {
+// CheckEvaluable refuses to evaluate as the run did if the run is a warm-up, which has no problems.
+func CheckEvaluable(run *configs.Config, trained string) error {
 	if !run.Warmup() {
 		return nil
 	}
-	how := look.Word(trained)
+	how := display.ShellQuote(trained)
 	if run.Train != "full" {
-		how = look.Word(run.Model) + " --adapter " + how
+		how = display.ShellQuote(run.Model) + " --adapter " + how
 	}
 	return badinput.Errorf("%s is a run of %s, which has no problems; type grpo eval --model %s --data SOURCE to evaluate it on some",
 		run.RunDir, run.Verb(), how)

@@ -18,7 +18,7 @@ func TestWhatIsTakenOfAWarmup(t *testing.T) {
 	run := t.TempDir()
 	of := configs.Defaults()
 	of.RunDir, of.Method, of.Train = run, "sft", "lora"
-	require.NoError(t, beginRun(t, run, &of, Past{}, Start{}, ""))
+	require.NoError(t, beginRun(t, run, &of, ResumeOrigin{}, Start{}, ""))
 	saved := func(step int) (adapter string) {
 		checkpoint := filepath.Join(run, rundir.Checkpoints, rundir.Name(step))
 		adapter = filepath.Join(checkpoint, AdapterDir)
@@ -60,7 +60,7 @@ func TestWhatIsTakenOfAWarmup(t *testing.T) {
 	for _, method := range []string{"grpo", "sft"} {
 		run = t.TempDir()
 		of.RunDir, of.Method = run, "grpo"
-		require.NoError(t, beginRun(t, run, &of, Past{}, Start{}, ""))
+		require.NoError(t, beginRun(t, run, &of, ResumeOrigin{}, Start{}, ""))
 		adapter := saved(3)
 		cfg, err = from(method, "lora", run)
 		require.NoError(t, err)

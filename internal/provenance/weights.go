@@ -61,8 +61,8 @@ func sample(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Full takes the SHA-256 of all the weights of the model in dir. It reads every byte.
-func Full(ctx context.Context, dir string) (string, error) {
+// FullHash takes the SHA-256 of all the weights of the model in dir. It reads every byte.
+func FullHash(ctx context.Context, dir string) (string, error) {
 	paths, err := find(dir, []string{"*.safetensors"})
 	if err != nil {
 		return "", err
@@ -98,27 +98,27 @@ func fileHash(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// Weighing computes Full in the background.
-type Weighing struct {
+// WeightHash computes FullHash in the background.
+type WeightHash struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	full   string
 	err    error
 }
 
-// Weigh starts to hash all the weights in dir.
-func Weigh(dir string) *Weighing {
+// HashWeights starts to hash all the weights in dir.
+func HashWeights(dir string) *WeightHash {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Weighing{cancel: cancel, done: make(chan struct{})}
+	w := &WeightHash{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		w.full, w.err = Full(ctx, dir)
+		w.full, w.err = FullHash(ctx, dir)
 	}()
 	return w
 }
 
 // Done returns the result, if it is there.
-func (w *Weighing) Done() (full string, done bool, err error) {
+func (w *WeightHash) Done() (full string, done bool, err error) {
 	select {
 	case <-w.done:
 		return w.full, true, w.err
@@ -128,7 +128,7 @@ func (w *Weighing) Done() (full string, done bool, err error) {
 }
 
 // Close abandons a hash that is not finished.
-func (w *Weighing) Close() error {
+func (w *WeightHash) Close() error {
 	w.cancel()
 	<-w.done
 	return nil

@@ -11,20 +11,20 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 	"github.com/seed-7879b91d/grpo/internal/rows/mlflow"
 	"github.com/seed-7879b91d/grpo/internal/rows/tfevents"
 	"github.com/seed-7879b91d/grpo/internal/rows/wandb"
 )
 
-// Form is a format for a whole run, written below a folder.
-type Form struct {
+// Format is a format for a whole run, written below a folder.
+type Format struct {
 	Name string
 	// Check refuses a folder that holds something else.
 	Check func(dir string) error
-	// Reads is the command that reads the format.
-	Reads func(dir string, r rows.Run) string
+	// ReadCommand is the command that reads the format.
+	ReadCommand func(dir string, r rows.Run) string
 
 	open func(dir string, r rows.Run) (*writer, error)
 	// alone refuses a folder with another run, if both would be read as one; nil: each run has a folder of its own below.
@@ -33,16 +33,16 @@ type Form struct {
 	files func(dir string, r rows.Run) (names []string, err error)
 }
 
-// Forms are the formats.
-var Forms = []Form{
+// Formats are the formats.
+var Formats = []Format{
 	{Name: "tensorboard", Check: acceptAny, alone: refuseOtherRun, open: openEvents, files: singleFile(tfevents.Name),
-		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + display.ShellQuote(dir) }},
 	{Name: "wandb", Check: acceptAny, open: openLog, files: singleFile(wandb.Folder),
-		Reads: func(dir string, r rows.Run) string {
-			return "wandb sync " + look.Word(filepath.Join(dir, wandb.Folder(r)))
+		ReadCommand: func(dir string, r rows.Run) string {
+			return "wandb sync " + display.ShellQuote(filepath.Join(dir, wandb.Folder(r)))
 		}},
 	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
-		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.Word(dir) }},
+		ReadCommand: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + display.ShellQuote(dir) }},
 }
 
 func acceptAny(string) error { return nil }
@@ -53,7 +53,7 @@ func refuseOtherRun(dir string, r rows.Run) error {
 	for _, f := range found {
 		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
 			return badinput.Errorf("%s: it has events of another run, %s, and TensorBoard shows a folder as one run; choose a folder for each, "+
-				"such as %s", dir, name, look.Word(filepath.Join(dir, r.Name)))
+				"such as %s", dir, name, display.ShellQuote(filepath.Join(dir, r.Name)))
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func singleFile(name func(rows.Run) string) func(dir string, r rows.Run) ([]stri
 }
 
 // remove removes the files of a run.
-func (f Form) remove(dir string, r rows.Run) error {
+func (f Format) remove(dir string, r rows.Run) error {
 	all, err := f.files(dir, r)
 	for _, path := range all {
 		err = errors.Join(err, os.RemoveAll(path))
@@ -74,8 +74,8 @@ func (f Form) remove(dir string, r rows.Run) error {
 }
 
 // form returns the format of a name, which must exist.
-func form(name string) Form {
-	for _, f := range Forms {
+func form(name string) Format {
+	for _, f := range Formats {
 		if f.Name == name {
 			return f
 		}
@@ -85,7 +85,7 @@ func form(name string) Form {
 
 // Write writes the record of a run directory below another folder. It first reads the record completely, so that nothing
 // is written if it is damaged.
-func (f Form) Write(run, dir string) (r rows.Run, err error) {
+func (f Format) Write(run, dir string) (r rows.Run, err error) {
 	whole, err := rows.Open(run)
 	if err == nil {
 		err = whole.Follow(nobody{})
@@ -99,7 +99,7 @@ func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	if err != nil {
 		return r, err
 	}
-	l := liveForm{Form: f, run: run, dir: dir}
+	l := liveForm{Format: f, run: run, dir: dir}
 	if err = l.follow(); err != nil {
 		return r, err
 	}
@@ -142,7 +142,7 @@ func newWriter(path string, open func(io.Writer) (rows.Sink, error)) (*writer, e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	k, err := rows.Keep(path)
+	k, err := rows.OpenDerived(path)
 	if err != nil {
 		return nil, err
 	}

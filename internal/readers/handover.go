@@ -23,7 +23,7 @@ func HandOver(ctx context.Context, cfg *configs.Config, dir string, quiet bool, 
 		if err != nil {
 			continue // the run has reported it
 		}
-		command := l.Reads(l.dir, f.Run)
+		command := l.ReadCommand(l.dir, f.Run)
 		switch {
 		case l.Name == "wandb" && os.Getenv("WANDB_MODE") == "online" && ctx.Err() == nil:
 			if err := sync(ctx, filepath.Join(l.dir, wandb.Folder(f.Run))); err != nil {

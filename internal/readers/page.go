@@ -40,26 +40,26 @@ func Open(cfg *configs.Config, dir, verb string) (*Page, error) {
 // wanted are the formats that a run's settings ask for, and where to write them.
 func wanted(cfg *configs.Config, dir string) (all []*liveForm) {
 	if cfg.TensorBoard {
-		all = append(all, &liveForm{Form: form("tensorboard"), run: dir, dir: filepath.Join(dir, "tensorboard")})
+		all = append(all, &liveForm{Format: form("tensorboard"), run: dir, dir: filepath.Join(dir, "tensorboard")})
 	}
 	if cfg.MLflow != "" {
-		all = append(all, &liveForm{Form: form("mlflow"), run: dir, dir: cfg.MLflow})
+		all = append(all, &liveForm{Format: form("mlflow"), run: dir, dir: cfg.MLflow})
 	}
 	if os.Getenv("WANDB_PROJECT") != "" && os.Getenv("WANDB_MODE") != "disabled" {
-		all = append(all, &liveForm{Form: form("wandb"), run: dir, dir: filepath.Join(cmp.Or(os.Getenv("WANDB_DIR"), dir), "wandb")})
+		all = append(all, &liveForm{Format: form("wandb"), run: dir, dir: filepath.Join(cmp.Or(os.Getenv("WANDB_DIR"), dir), "wandb")})
 	}
 	return all
 }
 
-// GoesOn draws the page of a run that continues, and writes what is new.
-func (p *Page) GoesOn() error { return p.write(p.Page.GoesOn()) }
+// Update draws the page of a run that continues, and writes what is new.
+func (p *Page) Update() error { return p.write(p.Page.Update()) }
 
-// Follow is GoesOn, but skips the page if it was just drawn.
-func (p *Page) Follow() error { return p.write(p.Page.Follow()) }
+// UpdateIfDue is Update, but skips the page if it was just drawn.
+func (p *Page) UpdateIfDue() error { return p.write(p.Page.UpdateIfDue()) }
 
-// Ends writes everything for the last time; because is the error that ended the run, or nil.
-func (p *Page) Ends(because error) error {
-	err := p.write(p.Page.Ends(because))
+// Finish writes everything for the last time; because is the error that ended the run, or nil.
+func (p *Page) Finish(because error) error {
+	err := p.write(p.Page.Finish(because))
 	for _, l := range p.live {
 		if l.follower != nil {
 			err = errors.Join(err, l.tell(l.follower.Done(l.to)), l.close())
@@ -80,7 +80,7 @@ func (p *Page) write(page error) error {
 
 // liveForm is a format that is written during the run.
 type liveForm struct {
-	Form
+	Format
 	run, dir string
 	before   rows.Run // the run in the directory when this process started
 
@@ -92,7 +92,7 @@ type liveForm struct {
 // follow writes what is new; at first, and after a rollback, everything.
 func (l *liveForm) follow() (err error) {
 	if l.follower != nil {
-		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrCut) {
+		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrTruncated) {
 			return l.closed(err)
 		}
 		if err = l.close(); err != nil {

@@ -118,17 +118,17 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	open := func() *Page {
 		p, err := Open(cfg, l.dir, "")
 		require.NoError(t, err)
-		require.NoError(t, p.GoesOn())
+		require.NoError(t, p.Update())
 		return p
 	}
 	p := open()
 	l.evaluation(0)
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	l.step(1, 0.25)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	saved := l.lengths()
 	l.step(2, 0.5)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	same(t, l, store)
 
 	// It is killed while it writes, and resumed after step 1. The second step then has another result.
@@ -144,21 +144,21 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	l.starts(0, 1)
 	p = open()
 	l.step(2, 0.75)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	same(t, l, store)
 	l.step(3, 1)
 	l.evaluation(3)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 
 	// It goes back while it is open.
 	l.back(saved)
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	for n := 2; n <= 5; n++ {
 		l.step(n, 0.125)
-		require.NoError(t, p.Follow())
+		require.NoError(t, p.UpdateIfDue())
 	}
 	l.evaluation(5)
-	require.NoError(t, p.Ends(nil))
+	require.NoError(t, p.Finish(nil))
 	same(t, l, store)
 	require.Contains(t, fmt.Sprint(files(t, store)), "status: 3")
 
@@ -166,9 +166,9 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	l.starts(0, 1, 5)
 	p = open()
 	l.step(6, 1)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	require.Contains(t, fmt.Sprint(files(t, store)), "status: 1")
-	require.NoError(t, p.Ends(nil))
+	require.NoError(t, p.Finish(nil))
 	same(t, l, store)
 }
 
@@ -191,7 +191,7 @@ func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 	p, err := Open(cfg, l.dir, "")
 	require.NoError(t, err)
 	l.step(1, 0.5)
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	require.Equal(t, 2, runs())
 
 	p, err = Open(cfg, l.dir, "")
@@ -200,8 +200,8 @@ func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 	text := `{"created":"2026-01-02T05:00:00Z","starts":[{"after":0,"time":"2026-01-02T05:00:00Z"}]}`
 	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "manifest.json"), []byte(text), 0o644))
 	l.step(1, 0.25)
-	require.NoError(t, p.GoesOn())
-	require.NoError(t, p.Ends(nil))
+	require.NoError(t, p.Update())
+	require.NoError(t, p.Finish(nil))
 	require.Equal(t, 2, runs())
 	for _, name := range []string{"tensorboard", "wandb"} {
 		fresh := filepath.Join(t.TempDir(), "fresh")
@@ -213,7 +213,7 @@ func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 
 func TestARunWithoutStepsIsRefused(t *testing.T) {
 	l, _ := begin(t, "")
-	for _, f := range Forms {
+	for _, f := range Formats {
 		out := filepath.Join(t.TempDir(), "out")
 		_, err := f.Write(l.dir, out)
 		require.ErrorContains(t, err, "has no steps on record yet")
@@ -244,7 +244,7 @@ func TestEventsOfAnotherRunAreRefused(t *testing.T) {
 		l.starts(make([]int, i+1)...)
 		require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), fmt.Appendf(nil, `{"seed":%d}`, i), 0o644))
 		l.step(1, 0.5)
-		for _, f := range Forms {
+		for _, f := range Formats {
 			dir := filepath.Join(out, f.Name)
 			_, err := f.Write(l.dir, dir)
 			if i == 1 && f.Name == "tensorboard" {
@@ -308,8 +308,8 @@ func TestCommandsAreTyped(t *testing.T) {
 	growingRun{t, dir}.step(1, 0.5)
 	f, err := rows.Open(dir)
 	require.NoError(t, err)
-	for _, form := range Forms {
-		require.Contains(t, form.Reads("my logs", f.Run), " 'my logs", form.Name)
-		require.Contains(t, form.Reads("logs", f.Run), " logs", form.Name)
+	for _, form := range Formats {
+		require.Contains(t, form.ReadCommand("my logs", f.Run), " 'my logs", form.Name)
+		require.Contains(t, form.ReadCommand("logs", f.Run), " logs", form.Name)
 	}
 }

@@ -35,9 +35,9 @@ import (
 	"unsafe"
 )
 
-// Driver reports whether there is a GPU driver. One that does not start counts too: the GPU backend then reports its
+// HasDriver reports whether there is a GPU driver. One that does not start counts too: the GPU backend then reports its
 // error, and the CPU is not used silently.
-var Driver = sync.OnceValue(func() bool {
+var HasDriver = sync.OnceValue(func() bool {
 	name := C.CString(cmp.Or(os.Getenv("GRPO_CUDA_LIB"), "libcuda.so.1"))
 	defer C.free(unsafe.Pointer(name))
 	return C.driver(name) != 0

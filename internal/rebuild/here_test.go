@@ -25,13 +25,13 @@ func TestMain(m *testing.M) {
 	}
 	ctx := context.Background()
 	if how != "alone" {
-		ctx = With(ctx, Options{Say: func(line string) { fmt.Println(line) }, Progress: func(int, int) {}})
+		ctx = WithOptions(ctx, Options{Say: func(line string) { fmt.Println(line) }, Progress: func(int, int) {}})
 	}
 	device := "auto"
 	if how == "cpu" || strings.HasPrefix(how, "cuda:") {
 		device = how
 	}
-	fmt.Println(Here(ctx, device))
+	fmt.Println(ExecIfNeeded(ctx, device))
 	os.Exit(0)
 }
 
@@ -76,7 +76,7 @@ func TestHere(t *testing.T) {
 	there, touch := "GRPO_CUDA_LIB="+answers, "TOUCHED="+touched
 	require.Equal(t, "<nil>", start("cpu", there, touch))
 	require.Equal(t, "<nil>", start("alone", there, touch))
-	require.Equal(t, "<nil>", start("auto", there, touch, Variable+"=1"))
+	require.Equal(t, "<nil>", start("auto", there, touch, DisableVariable+"=1"))
 	require.NoFileExists(t, touched)
 	require.Equal(t, "<nil>", start("auto", "GRPO_CUDA_LIB="+filepath.Join(b.home, "none.so")))
 	require.Equal(t, "<nil>", start("auto", there, "CARDS=0"))

@@ -20,10 +20,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 )
 
-// Variable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild again.
-const Variable = "GRPO_NO_REBUILD"
+// DisableVariable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild
+// again.
+const DisableVariable = "GRPO_NO_REBUILD"
 
-// Options are for a program that takes part: without With, Here does nothing.
+// Options are for a program that takes part: without WithOptions, ExecIfNeeded does nothing.
 type Options struct {
 	// Say is called with a line about what takes time.
 	Say func(line string)
@@ -33,17 +34,19 @@ type Options struct {
 
 type key struct{}
 
-// With returns a context under which this process may be replaced.
-func With(ctx context.Context, o Options) context.Context { return context.WithValue(ctx, key{}, o) }
+// WithOptions returns a context under which this process may be replaced.
+func WithOptions(ctx context.Context, o Options) context.Context {
+	return context.WithValue(ctx, key{}, o)
+}
 
-// Here continues as the program with the GPU backend, if device (auto, cpu, cuda:N) and the machine call for that. It
+// ExecIfNeeded continues as the program with the GPU backend, if device (auto, cpu, cuda:N) and the machine call for that. It
 // returns nil if this program should continue, and an error if another is needed and cannot be had.
-func Here(ctx context.Context, device string) error {
+func ExecIfNeeded(ctx context.Context, device string) error {
 	o, takesPart := ctx.Value(key{}).(Options)
 	switch {
-	case built, !takesPart, device == "cpu", os.Getenv(Variable) != "":
+	case built, !takesPart, device == "cpu", os.Getenv(DisableVariable) != "":
 		return nil
-	case !Driver():
+	case !HasDriver():
 		if device != "auto" {
 			return badinput.Errorf("%s: found no NVIDIA driver with a card: look at nvidia-smi, or use the processor, device=cpu", device)
 		}
@@ -55,8 +58,8 @@ func Here(ctx context.Context, device string) error {
 	if err != nil {
 		return err
 	}
-	err = syscall.Exec(program, os.Args, append(os.Environ(), Variable+"=1"))
-	return fmt.Errorf("%s: %w; remove it and try again, or stay on the processor with %s=1", program, err, Variable)
+	err = syscall.Exec(program, os.Args, append(os.Environ(), DisableVariable+"=1"))
+	return fmt.Errorf("%s: %w; remove it and try again, or stay on the processor with %s=1", program, err, DisableVariable)
 }
 
 // builder finds the program with the GPU backend, or builds it.
@@ -107,5 +110,5 @@ func (b *builder) program(ctx context.Context) (string, error) {
 func (b *builder) cannot(format string, args ...any) error {
 	return badinput.Errorf("there is an NVIDIA driver, this program has no GPU backend, and %s: "+
 		"type make build in the source of grpo and run bin/grpo, or stay on the processor with device=cpu or %s=1",
-		fmt.Sprintf(format, args...), Variable)
+		fmt.Sprintf(format, args...), DisableVariable)
 }

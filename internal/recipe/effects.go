@@ -39,8 +39,8 @@ func (e *Effects) compared(c objective.Comparison, a objective.Advantages) {
 	}
 }
 
-// Compared returns the effects of computing the advantages, before any update.
-func (r *Recipe) Compared() Effects { return r.effects }
+// AdvantageEffects returns the effects of computing the advantages, before any update.
+func (r *Recipe) AdvantageEffects() Effects { return r.effects }
 
 // Effects returns the effects as of the step's last update. It also sets the clipped fraction of s.
 func (r *Recipe) Effects(s *model.Stats) Effects {
@@ -64,8 +64,8 @@ func (r *Recipe) Effects(s *model.Stats) Effects {
 	return e
 }
 
-// LeftOut records how many completions PositiveOnly left out.
-func (r *Recipe) LeftOut(n int) {
+// RecordLeftOut records how many completions PositiveOnly left out.
+func (r *Recipe) RecordLeftOut(n int) {
 	if r.PositiveOnly {
 		r.effects.NotLearnt = &n
 	}

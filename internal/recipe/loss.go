@@ -8,10 +8,10 @@ import (
 )
 
 // BeginUpdate resets the counters of the loss.
-func (r *Recipe) BeginUpdate() { r.seen = objective.Seen{} }
+func (r *Recipe) BeginUpdate() { r.seen = objective.TokenCounts{} }
 
-// Alone says that the loss is given only datum i of the step from now on, until the next step.
-func (r *Recipe) Alone(i int) { r.first = i }
+// OnlyDatum says that the loss is given only datum i of the step from now on, until the next step.
+func (r *Recipe) OnlyDatum(i int) { r.first = i }
 
 // loss computes, in double precision, the losses for which there is no kernel.
 func (r *Recipe) loss(s *model.LossSequence) float64 {

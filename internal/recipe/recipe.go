@@ -29,32 +29,33 @@ type Recipe struct {
 	first     int                 // index of the first datum that the loss is given
 
 	reference, near [][]float64 // log-probabilities by datum and masked-in token, for Loss.KL and for Loss.Truncation
-	seen            objective.Seen
+	seen            objective.TokenCounts
 	scratch         objective.Sequence
 	effects         Effects // those of computing the advantages
 	huge            string  // describes the completion whose reward is far beyond all others of the step; "" if there is none
 }
 
-// Own are parts that the caller's program brings; nil means what the settings say.
-type Own struct {
+// Overrides are parts that the caller's program brings; nil means what the settings say.
+type Overrides struct {
 	Advantage func(rewards []float64) []float64
 	Loss      model.LossFunc
 }
 
-// Within are the functions that compute advantages within a group, by the value of the setting advantage.
-var Within = map[string]func(rewards []float64) []float64{
+// GroupAdvantages are the functions that compute advantages within a group, by the value of the setting advantage.
+var GroupAdvantages = map[string]func(rewards []float64) []float64{
 	"mean": objective.Mean, "std": objective.Std, "leave_one_out": objective.LeaveOneOut,
 }
 
-// Of builds the recipe of a configuration.
-func Of(cfg *configs.Config, own Own) (*Recipe, error) {
+// New builds the recipe of a configuration.
+func New(cfg *configs.Config, own Overrides) (*Recipe, error) {
 	reduction, err := model.ParseReduction(cfg.Reduction)
 	if err != nil {
 		return nil, badinput.Errorf("reduction: %w", err)
 	}
 	r := &Recipe{PositiveOnly: cfg.PositiveOnly, estimator: objective.Estimator(cfg.KLEstimator)}
 	r.Objective = model.Objective{Custom: own.Loss, Reduction: reduction, Temperature: float32(cfg.Temperature)}
-	r.Compare = objective.Comparison{Within: Within[cfg.Advantage], Baseline: cfg.Advantage == "batch_baseline", Bound: cfg.AdvantageClip,
+	r.Compare = objective.Comparison{Within: GroupAdvantages[cfg.Advantage], Baseline: cfg.Advantage == "batch_baseline",
+		Bound:   cfg.AdvantageClip,
 		Shaping: objective.Shaping{Clip: cfg.RewardClip, Longest: cfg.MaxTokens, Buffer: cfg.OverlongBuffer, Penalty: cfg.OverlongPenalty}}
 	if own.Advantage != nil {
 		r.Compare.Within = own.Advantage
@@ -210,8 +211,8 @@ func (r *Recipe) estimateKL(ctx context.Context, s Scorer, groups []objective.Gr
 	return nil
 }
 
-// Begin prepares the loss for a step that trains on these datums.
-func (r *Recipe) Begin(ctx context.Context, s Scorer, datums []model.Datum) (err error) {
+// BeginStep prepares the loss for a step that trains on these datums.
+func (r *Recipe) BeginStep(ctx context.Context, s Scorer, datums []model.Datum) (err error) {
 	r.first, r.reference, r.near = 0, nil, make([][]float64, len(datums))
 	if r.Loss.KL > 0 {
 		r.reference, err = score(ctx, s, datums, r.Objective.Temperature)

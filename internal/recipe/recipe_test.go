@@ -61,7 +61,7 @@ func recipe(t *testing.T, preset string, words ...string) *Recipe {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: preset, Overrides: append([]string{"max_tokens=6"}, words...)})
 	require.NoError(t, err)
-	r, err := Of(cfg, Own{})
+	r, err := New(cfg, Overrides{})
 	require.NoError(t, err)
 	return r
 }
@@ -78,7 +78,7 @@ func (b *batch) learn(t *testing.T, preset string) (loss float64, gradient numbe
 			datums = append(datums, b.datum(q, i))
 		}
 	}
-	require.NoError(t, r.Begin(t.Context(), ref, datums))
+	require.NoError(t, r.BeginStep(t.Context(), ref, datums))
 	if r.Compare.KL > 0 || r.Loss.KL > 0 {
 		require.Equal(t, 1, ref.calls, "%s: one pass through the reference", preset)
 	} else {
@@ -154,16 +154,16 @@ func TestWhoComputesTheLoss(t *testing.T) {
 	own := func(*model.LossSequence) float64 { return 7 }
 	cfg, err := configs.Load(configs.Source{Preset: "grpo"})
 	require.NoError(t, err)
-	r, err := Of(cfg, Own{Loss: own})
+	r, err := New(cfg, Overrides{Loss: own})
 	require.NoError(t, err)
 	require.InDelta(t, 7, r.Objective.Custom(nil), 0)
-	require.NoError(t, r.Begin(t.Context(), nil, nil), "the reference is not used")
+	require.NoError(t, r.BeginStep(t.Context(), nil, nil), "the reference is not used")
 }
 
 // The importance corrections of a step are those of its first update, also in the second, and for a single datum.
 func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	r := recipe(t, "defaults", "tis=token", "tis_cap=1.5")
-	require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 2)))
+	require.NoError(t, r.BeginStep(t.Context(), nil, make([]model.Datum, 2)))
 	show := func(logp float32) float32 {
 		r.BeginUpdate()
 		s := &model.LossSequence{Index: 1, LogP: []float32{logp}, Old: []float32{-2}, Advantage: []float32{1}, Weight: []float32{1},
@@ -176,7 +176,7 @@ func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	}
 	require.InDelta(t, -1.5, show(-1), 1e-6, "the cap, and a ratio of 1")
 	require.InDelta(t, -1.5*1.6487, show(-0.5), 1e-4)
-	r.Alone(1)
+	r.OnlyDatum(1)
 	require.InDelta(t, -1.5*1.6487, show(-0.5), 1e-4)
 	var stats model.Stats
 	e := r.Effects(&stats)
@@ -189,7 +189,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	of := func(others []string, groups ...[]float64) string {
 		cfg, err := configs.Load(configs.Source{Overrides: []string{"advantage=mean"}})
 		require.NoError(t, err)
-		r, err := Of(cfg, Own{})
+		r, err := New(cfg, Overrides{})
 		require.NoError(t, err)
 		var all []objective.Group
 		for i, rewards := range groups {
@@ -219,7 +219,7 @@ func TestAdvantagesThatAreTooLargeAreTold(t *testing.T) {
 	of := func(rewards []float64, words ...string) (said []string) {
 		cfg, err := configs.Load(configs.Source{Overrides: words})
 		require.NoError(t, err)
-		r, err := Of(cfg, Own{})
+		r, err := New(cfg, Overrides{})
 		require.NoError(t, err)
 		r.Warn = func(what string) { said = append(said, what) }
 		g := objective.Group{Name: "p"}
@@ -265,8 +265,8 @@ func TestEffects(t *testing.T) {
 		groups := []objective.Group{{Samples: []objective.Sample{{Reward: 5, Tokens: 6}, {Reward: 0, Tokens: 1}}}}
 		_, err := r.Advantages(t.Context(), nil, groups, nil)
 		require.NoError(t, err)
-		r.LeftOut(3)
-		require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 1)))
+		r.RecordLeftOut(3)
+		require.NoError(t, r.BeginStep(t.Context(), nil, make([]model.Datum, 1)))
 		if r.Objective.Custom != nil {
 			for range 2 { // the second update is reported
 				r.BeginUpdate()

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Options say which session, and on which server.
@@ -46,7 +46,7 @@ type Session[M any] struct {
 
 // Open creates a session, or resumes one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
-	given.All("grpo.OpenRemote", "ctx", ctx)
+	precondition.NotNil("grpo.OpenRemote", "ctx", ctx)
 	s := &Session[M]{ID: o.ID, o: o}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, badinput.Errorf("URL: found %q, expected that of a server, such as http://127.0.0.1:8000", o.URL)
@@ -56,7 +56,7 @@ func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
 		s.steps = state.Steps
 		return s, err
 	}
-	ask := Begin{Model: o.Model, Settings: map[string]json.RawMessage{}}
+	ask := BeginRequest{Model: o.Model, Settings: map[string]json.RawMessage{}}
 	for key, v := range o.Settings {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -108,7 +108,7 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 	problems, err := rows(ctx, subset)
 	next := s.steps + 1
 	if err == nil {
-		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: (*Whole)(&next), Problems: problems, Iterations: Whole(iterations)}, &m)
+		err = s.call(ctx, "POST", "/train_step", StepRequest{Step: (*Integer)(&next), Problems: problems, Iterations: Integer(iterations)}, &m)
 	}
 	if err == nil {
 		s.steps++
@@ -123,7 +123,7 @@ func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int,
 	if err != nil {
 		return nil, err
 	}
-	ask := SampleAsk{N: (*Whole)(&n), Temperature: said}
+	ask := SampleRequest{N: (*Integer)(&n), Temperature: said}
 	if ask.Problems, err = rows(ctx, problems); err != nil {
 		return nil, err
 	}
@@ -134,12 +134,12 @@ func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int,
 
 // Save saves the adapter of the last step on the server, and serves it if there is a name.
 func (s *Session[M]) Save(ctx context.Context, serveAs string) (saved Saved, err error) {
-	return saved, s.call(ctx, "POST", "/save", SaveAsk{ServeAs: serveAs}, &saved)
+	return saved, s.call(ctx, "POST", "/save", SaveRequest{ServeAs: serveAs}, &saved)
 }
 
 // Finish ends the training: the adapter of the last step is saved, and the session's memory is freed.
 func (s *Session[M]) Finish(ctx context.Context) (saved Saved, err error) {
-	return saved, s.call(ctx, "POST", "/finish", SaveAsk{}, &saved)
+	return saved, s.call(ctx, "POST", "/finish", SaveRequest{}, &saved)
 }
 
 // Delete removes the session and what it has saved from the server.
@@ -151,7 +151,7 @@ func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) erro
 	if err := s.call(ctx, "GET", "/saved/"+strconv.Itoa(saved.Step), nil, &archive); err != nil {
 		return err
 	}
-	return atomicfile.Folder(dir, func(unfinished string) error {
+	return atomicfile.WriteDir(dir, func(unfinished string) error {
 		for in := tar.NewReader(&archive); ; {
 			head, err := in.Next()
 			if errors.Is(err, io.EOF) {
@@ -174,13 +174,15 @@ func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) erro
 	})
 }
 
-// Refused is the error of a call for which a retry is no use.
-type Refused struct {
+// RejectedError is the error of a call for which a retry is no use.
+type RejectedError struct {
 	Status int
 	Text   string
 }
 
-func (e *Refused) Error() string { return fmt.Sprintf("the server refuses (%d): %s", e.Status, e.Text) }
+func (e *RejectedError) Error() string {
+	return fmt.Sprintf("the server refuses (%d): %s", e.Status, e.Text)
+}
 
 // call makes a call until it is answered. While the server answers 202, the request is repeated: the server recognises it.
 func (s *Session[M]) call(ctx context.Context, method, path string, in, out any) error {
@@ -204,11 +206,11 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		case err == nil && status < 300:
 			return read(answer, out)
 		case err == nil && !slices.Contains(retryStatuses, status):
-			return &Refused{status, reason(answer)}
+			return &RejectedError{status, reason(answer)}
 		case tries == mostTries:
-			return cmp.Or(err, error(&Refused{status, reason(answer)}))
+			return cmp.Or(err, error(&RejectedError{status, reason(answer)}))
 		}
-		tries, last = tries+1, cmp.Or(err, error(&Refused{status, reason(answer)}))
+		tries, last = tries+1, cmp.Or(err, error(&RejectedError{status, reason(answer)}))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

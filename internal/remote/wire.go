@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Begin creates a session.
-type Begin struct {
+// BeginRequest creates a session.
+type BeginRequest struct {
 	Model    string                     `json:"model"`    // a model of the server; "" if it serves only one
 	Settings map[string]json.RawMessage `json:"settings"` // by the keys of a configuration
 	Problems []json.RawMessage          `json:"problems"` // rows of a task file; nil: those of the server's configuration
@@ -21,7 +21,7 @@ type Begin struct {
 // The states of a session.
 const (
 	Ready    = "ready"
-	Working  = "working"
+	Busy     = "working"
 	Finished = "finished"
 )
 
@@ -36,38 +36,38 @@ type State struct {
 	ServedAs string         `json:"served_as,omitempty"`
 }
 
-// Whole is an integer that may be written as 1.0 in JSON: some languages have only one type of number.
-type Whole int
+// Integer is an integer that may be written as 1.0 in JSON: some languages have only one type of number.
+type Integer int
 
 // UnmarshalJSON reads 1, 1.0 and 1e0.
-func (w *Whole) UnmarshalJSON(text []byte) error {
+func (w *Integer) UnmarshalJSON(text []byte) error {
 	n, err := strconv.ParseInt(string(text), 10, 0)
 	if err == nil {
-		*w = Whole(n)
+		*w = Integer(n)
 		return nil
 	}
 	v := float64(*w) // null leaves it unchanged
 	if err := json.Unmarshal(text, &v); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-		*w = Whole(v)
+		*w = Integer(v)
 		return nil
 	}
 	kind := map[byte]string{'"': "string", '[': "list", '{': "object", 't': "bool", 'f': "bool"}[text[0]]
 	return &json.UnmarshalTypeError{Value: cmp.Or(kind, "number "+string(text)), Type: reflect.TypeFor[int]()}
 }
 
-// StepAsk asks for a step. Repeated, it is the same step, not another one.
-type StepAsk struct {
-	Step       *Whole            `json:"step"` // starting with 1
+// StepRequest asks for a step. Repeated, it is the same step, not another one.
+type StepRequest struct {
+	Step       *Integer          `json:"step"` // starting with 1
 	Problems   []json.RawMessage `json:"problems"`
 	IDs        []string          `json:"ids"` // of problems of the session; if both are nil, its next problems
-	Iterations Whole             `json:"iterations"`
+	Iterations Integer           `json:"iterations"`
 }
 
-// SampleAsk asks for n completions of each problem from the current policy.
-type SampleAsk struct {
+// SampleRequest asks for n completions of each problem from the current policy.
+type SampleRequest struct {
 	Problems    []json.RawMessage `json:"problems"`
 	IDs         []string          `json:"ids"`
-	N           *Whole            `json:"n"`           // nil: 1
+	N           *Integer          `json:"n"`           // nil: 1
 	Temperature json.RawMessage   `json:"temperature"` // as it was sent; nil: 1
 }
 
@@ -93,8 +93,8 @@ type Completion struct {
 	Score    reward.Score `json:"score"`
 }
 
-// SaveAsk asks to save the adapter.
-type SaveAsk struct {
+// SaveRequest asks to save the adapter.
+type SaveRequest struct {
 	ServeAs string `json:"serve_as"` // "": not served
 }
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // What the page needs to know of the advisor, to tell which advice still holds.
 const (
-	// Silence is for how many steps a rule is silent after it spoke. If it still applies, it speaks again then.
-	Silence = 10
+	// AdviceInterval is for how many steps a rule is silent after it spoke. If it still applies, it speaks again then.
+	AdviceInterval = 10
 	// SlowSandbox is given once, if steps wait for scores for more than the share SlowShare of their time.
 	SlowSandbox = "sandbox is the bottleneck"
 	SlowShare   = 0.3
@@ -31,15 +31,15 @@ func (r *run) holds(a advice) bool {
 	case a.Fatal:
 		return a.Step >= last
 	case a.Rule == NoSkill:
-		return !slices.ContainsFunc(r.evals, func(e evaluation) bool { return e.Step >= a.Step+Silence })
+		return !slices.ContainsFunc(r.evals, func(e evaluation) bool { return e.Step >= a.Step+AdviceInterval })
 	case a.Rule == SlowSandbox, a.Rule == SlowScores:
 		total, score := 0.0, 0.0
-		for _, s := range r.steps[max(0, len(r.steps)-Silence):] {
+		for _, s := range r.steps[max(0, len(r.steps)-AdviceInterval):] {
 			total, score = total+zeroIfNaN(s.timing.Total), score+zeroIfNaN(s.timing.Score)
 		}
 		return total == 0 || score > SlowShare*total
 	}
-	return last < a.Step+Silence
+	return last < a.Step+AdviceInterval
 }
 
 // rule is an advice with the steps at which it was given.
@@ -58,14 +58,14 @@ func (r *run) rules() (now, once []rule) {
 	for _, a := range r.advice {
 		x := byName[a.Rule]
 		if x == nil {
-			x = &rule{Name: look.Visible(a.Rule), first: a.Step}
+			x = &rule{Name: display.Visible(a.Rule), first: a.Step}
 			byName[a.Rule] = x
 			out = append(out, x)
 		}
 		x.times++
 		x.last, x.Holds = a.Step, r.holds(a)
 		x.Fatal = a.Fatal && x.Holds
-		x.Finding, x.Try = look.Visible(look.Cut(a.Finding, 500)), look.Visible(look.Cut(a.Try, 500))
+		x.Finding, x.Try = display.Visible(display.Truncate(a.Finding, 500)), display.Visible(display.Truncate(a.Try, 500))
 	}
 	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
 	for _, x := range out[:min(len(out), mostRules)] {

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 const mostChanges = 200
@@ -28,7 +28,7 @@ func (r *run) changed() (out []shownChange) {
 		for _, key := range slices.Backward(slices.Sorted(maps.Keys(keys))) {
 			was, is := firstValue(key, before, began), firstValue(key, now, began)
 			if was != is {
-				out = append(out, shownChange{fmt.Sprintf("after step %d", start.After), look.Visible(look.Cut(key, 100)), was, is})
+				out = append(out, shownChange{fmt.Sprintf("after step %d", start.After), display.Visible(display.Truncate(key, 100)), was, is})
 			}
 		}
 		before = now
@@ -57,10 +57,10 @@ func typed(value json.RawMessage) string {
 	switch {
 	case json.Unmarshal(value, &text) == nil:
 	case json.Compact(&flat, value) == nil:
-		text = look.Tidy(flat.String())
+		text = display.TrimExponent(flat.String())
 	}
 	if text == "" {
 		return "empty"
 	}
-	return look.Visible(look.Cut(text, 100))
+	return display.Visible(display.Truncate(text, 100))
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // section is a part of the page: charts over the same axis, and the series that are constant.
@@ -104,7 +104,7 @@ func breakLines[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, wha
 }
 
 func (r *run) heldOut() section {
-	evals, lead := breakLines(r.evals, func(a, b *evaluation) bool { return r.outcome(a).Alike(r.outcome(b)) },
+	evals, lead := breakLines(r.evals, func(a, b *evaluation) bool { return r.outcome(a).SameProblems(r.outcome(b)) },
 		func(at *evaluation) evaluation { return unknownEvaluation(at.Step) }, "problems")
 	e, k := len(evals), 0
 	steps := make([]int, e)
@@ -199,7 +199,7 @@ func otherwiseEqual(s *step) float64 {
 
 func (r *run) verdictMix() plot {
 	p := plot{title: "Verdicts", note: "share of completions", share: true, stacked: true}
-	for _, v := range look.Verdicts {
+	for _, v := range display.Verdicts {
 		p.series = append(p.series, series{name: v.Name, color: v.Color, format: rate, values: r.over(func(s *step) float64 {
 			if s.Verdicts == nil {
 				return nan
@@ -212,7 +212,7 @@ func (r *run) verdictMix() plot {
 			return nan
 		}
 		ran := 0.0
-		for _, v := range look.Verdicts {
+		for _, v := range display.Verdicts {
 			ran += s.Verdicts[v.Name]
 		}
 		return math.Max(0, s.Completions-ran) / s.Completions

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // checkpoint is a line of checkpoints.jsonl.
@@ -45,7 +45,7 @@ func (r *run) listed() (list []checkpoint, lead string) {
 			there++
 		}
 		if c.There || i >= len(r.checkpoints)-lastCheckpoints {
-			c.Name, c.Path = look.Visible(c.Name), look.Visible(c.Path)
+			c.Name, c.Path = display.Visible(c.Name), display.Visible(c.Path)
 			list = append(list, c)
 		}
 	}

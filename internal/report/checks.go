@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // check is a line that says whether something is in order.
@@ -28,7 +28,7 @@ func (r *run) fatal() (check, bool) {
 	for _, a := range r.advice {
 		if a.Fatal && r.holds(a) {
 			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s",
-				a.Step, look.Visible(a.Finding), look.Visible(a.Try))}, true
+				a.Step, display.Visible(a.Finding), display.Visible(a.Try))}, true
 		}
 	}
 	return check{}, false

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Comparison is a page about several runs: tables, and charts with their curves. Like a run's page it is self-contained.
@@ -73,7 +73,7 @@ func RunColor(i int) string {
 	return color
 }
 
-var comparisonLayout = template.Must(look.Template("comparison.html").ParseFS(parts, "comparison.html", "charts.html"))
+var comparisonLayout = template.Must(display.Template("comparison.html").ParseFS(parts, "comparison.html", "charts.html"))
 
 // HTML draws the page.
 func (c *Comparison) HTML() ([]byte, error) {
@@ -84,20 +84,20 @@ func (c *Comparison) HTML() ([]byte, error) {
 		}
 	}
 	seen := *c
-	seen.Of, seen.Title, seen.Detail = look.Visible(c.Of), look.Visible(c.Title), look.Visible(c.Detail)
+	seen.Of, seen.Title, seen.Detail = display.Visible(c.Of), display.Visible(c.Title), display.Visible(c.Detail)
 	seen.Notes = make([]string, len(c.Notes))
 	for i, note := range c.Notes {
-		seen.Notes[i] = look.Visible(note)
+		seen.Notes[i] = display.Visible(note)
 	}
 	seen.Tables, seen.After = visibleTables(c.Tables), visibleTables(c.After)
 	var b bytes.Buffer
 	err := comparisonLayout.Execute(&b, struct {
 		Comparison
-		Heading    []look.HeadingPart
+		Heading    []display.HeadingPart
 		Sections   []section
 		ScriptHash string
 		Script     template.JS
-	}{seen, look.Heading(c.Title, c.Names), sections, look.Hash(script), template.JS(script)})
+	}{seen, display.Heading(c.Title, c.Names), sections, display.ScriptHash(script), template.JS(script)})
 	return b.Bytes(), err
 }
 
@@ -106,9 +106,9 @@ func visibleTables(tables []Table) []Table {
 	for i := range out {
 		out[i].Rows = slices.Clone(out[i].Rows)
 		for k, row := range out[i].Rows {
-			row.Name, row.Cells = look.Visible(row.Name), slices.Clone(row.Cells)
+			row.Name, row.Cells = display.Visible(row.Name), slices.Clone(row.Cells)
 			for j := range row.Cells {
-				row.Cells[j] = look.Visible(row.Cells[j])
+				row.Cells[j] = display.Visible(row.Cells[j])
 			}
 			out[i].Rows[k] = row
 		}
@@ -160,7 +160,7 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	}
 	p := plot{title: c.Title, note: c.Note, share: c.Share, plain: dots, dots: dots, joined: true}
 	for _, curve := range c.Curves {
-		one := series{name: look.Middle(look.Visible(curve.Name), mostName), color: curve.Color, format: format,
+		one := series{name: display.TruncateMiddle(display.Visible(curve.Name), mostName), color: curve.Color, format: format,
 			values: placeAtSteps(curve.Values, curve.Steps, at)}
 		if curve.Low != nil {
 			one.low, one.high = placeAtSteps(curve.Low, curve.Steps, at), placeAtSteps(curve.High, curve.Steps, at)

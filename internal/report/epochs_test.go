@@ -22,10 +22,10 @@ func TestAWarmUpEndsWithItsEpochs(t *testing.T) {
 	for step := 1; step <= 5; step++ {
 		lines += fmt.Sprintf(`{"step": %d, "loss": 1}`+"\n", step)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(lines), 0o644))
-		run, err := Look(dir, "r", Idle)
+		run, err := ReadRun(dir, "r", Idle)
 		require.NoError(t, err)
-		require.Equal(t, step == 5, run.State == Over, "step %d", step)
-		page, err := Live(dir, "r", Idle, nil)
+		require.Equal(t, step == 5, run.State == Complete, "step %d", step)
+		page, err := LivePage(dir, "r", Idle, nil)
 		require.NoError(t, err)
 		if step == 4 {
 			require.Contains(t, string(page), "grpo sft run_dir="+dir)

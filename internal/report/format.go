@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // How numbers are formatted.
 var (
-	number, rate, fine, seconds      = look.Number, look.Rate, look.Fine, look.Seconds
-	percent, signed, exact, duration = look.Percent, look.Signed, look.Exact, look.Duration
-	grouped, count, every, earned    = look.Grouped, look.Count, look.Every, look.Reward
+	number, rate, fine, seconds      = display.Number, display.Rate, display.Fine, display.Seconds
+	percent, signed, exact, duration = display.Percent, display.Signed, display.Exact, display.Duration
+	grouped, count, every, earned    = display.Grouped, display.Count, display.Every, display.Reward
 )
 
 // understand decodes JSON leniently: a value of the wrong type leaves its field unchanged.

@@ -19,7 +19,7 @@ func TestEvaluationsThatJudgedNothing(t *testing.T) {
 			text += strings.ReplaceAll(line, "N", step) + "\n"
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(text), 0o644))
-		page, err := Live(dir, "r", Idle, nil)
+		page, err := LivePage(dir, "r", Idle, nil)
 		require.NoError(t, err)
 		require.NotContains(t, string(page), "<h2>Held-out")
 		require.Contains(t, string(page), "Mean reward is 0.500 after 1 step")

@@ -31,8 +31,8 @@ type Value struct {
 	At   []*float64 `json:"at"`
 }
 
-// Ends reads the last steps of a run from the ends of its files, so that the cost of a step does not grow with the run.
-type Ends struct {
+// TailReader reads the last steps of a run from the ends of its files, so that the cost of a step does not grow with the run.
+type TailReader struct {
 	Dir, Name string
 
 	about run       // from its documents
@@ -47,7 +47,7 @@ const (
 )
 
 // Read returns those of the last steps, in order, that are new or have more lines than at the previous call.
-func (e *Ends) Read() (fresh []Latest, err error) {
+func (e *TailReader) Read() (fresh []Latest, err error) {
 	if err := e.readAbout(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (e *Ends) Read() (fresh []Latest, err error) {
 }
 
 // readAbout reads the documents again if they have changed.
-func (e *Ends) readAbout() error {
+func (e *TailReader) readAbout() error {
 	var mark [2]string
 	for i, name := range []string{"config.json", "manifest.json"} {
 		if info, err := os.Stat(filepath.Join(e.Dir, name)); err == nil {
@@ -99,7 +99,7 @@ func (e *Ends) readAbout() error {
 }
 
 // latest makes the data of a step, as a page of that step alone would show it.
-func (e *Ends) latest(line, timed []byte) Latest {
+func (e *TailReader) latest(line, timed []byte) Latest {
 	s := unknownStep()
 	understand(line, &s)
 	if timed != nil {
@@ -145,13 +145,13 @@ type numbered struct {
 
 // lastSteps are the last steps in a log, in order. A line replaces earlier lines of the same or a later step.
 func lastSteps(path string) (steps []numbered, err error) {
-	lines, err := jsonl.End(path, mostEnd)
+	lines, err := jsonl.Tail(path, mostEnd)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, line := range slices.Backward(lines) {
 		step, kind := 0, false
-		whole := jsonl.Skim(line, func(name, value []byte) {
+		whole := jsonl.EachMember(line, func(name, value []byte) {
 			switch string(name) {
 			case "step":
 				step, _ = strconv.Atoi(string(value))

@@ -13,7 +13,7 @@ import (
 // After an update in place, a page has what it would have if drawn again: every curve of every chart, to the digit.
 func TestTheLatestStepIsThatOfThePage(t *testing.T) {
 	const dir = "testdata/small"
-	e := Ends{Dir: dir, Name: "small"}
+	e := TailReader{Dir: dir, Name: "small"}
 	fresh, err := e.Read()
 	require.NoError(t, err)
 	require.NotEmpty(t, fresh)
@@ -82,7 +82,7 @@ func TestLatestSteps(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
-	e := Ends{Dir: dir, Name: "run"}
+	e := TailReader{Dir: dir, Name: "run"}
 	steps := func() (told []int) {
 		fresh, err := e.Read()
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestALatestStepCostsTheSameHoweverLongTheRun(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		e := Ends{Dir: dir, Name: "run"}
+		e := TailReader{Dir: dir, Name: "run"}
 		fresh, err := e.Read()
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)

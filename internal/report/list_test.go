@@ -12,7 +12,7 @@ func TestStepsAreCounted(t *testing.T) {
 	for last, want := range map[int]string{1: "1 of 1 step", 8: "1 of 8 steps"} {
 		r := &run{steps: []step{{Step: 1}}}
 		r.settings.MaxSteps = last
-		require.Equal(t, want, Listed{run: r}.Progress())
+		require.Equal(t, want, ListedRun{run: r}.Progress())
 	}
 }
 
@@ -22,11 +22,11 @@ func TestTheLossOfAWarmUpIsShown(t *testing.T) {
 	a.Step, a.Loss, b.Step, b.Loss, b.Accuracy = 1, 1.5, 2, 1.25, 0.75
 	r := &run{steps: []step{a, b}}
 	r.settings.Method = "dpo"
-	lines := Listed{run: r}.Lines()
+	lines := ListedRun{run: r}.Lines()
 	require.Equal(t, []string{"loss", "1.25", "accuracy", "0.750"}, []string{lines[0].Name, lines[0].Last, lines[1].Name, lines[1].Last})
-	require.Equal(t, "Loss; at the end loss 1.25", Listed{run: r}.Chart().Spoken)
+	require.Equal(t, "Loss; at the end loss 1.25", ListedRun{run: r}.Chart().Spoken)
 	r.settings.Method = "grpo"
-	require.Nil(t, Listed{run: r}.Chart(), "the loss of an RL run is not shown")
+	require.Nil(t, ListedRun{run: r}.Chart(), "the loss of an RL run is not shown")
 }
 
 // The terminal shows what is known of a run, and the times of the last timed step.
@@ -35,7 +35,7 @@ func TestWhatATerminalShows(t *testing.T) {
 	a.Step, a.Reward, a.Correct, a.MeanLength, a.Entropy, a.Shift2 = 1, 0.5, 0.25, 40, 1.5, 0.125
 	a.timing.Total, a.timing.Sample, a.timing.Score = 10, 4, 5
 	b.Step = 2
-	l := Listed{run: &run{steps: []step{a, b}}}
+	l := ListedRun{run: &run{steps: []step{a, b}}}
 	var names []string
 	for _, line := range l.Lines() {
 		names = append(names, line.Name)

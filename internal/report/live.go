@@ -9,20 +9,20 @@ import (
 	"path"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 //go:embed list.html live.js
 var liveParts embed.FS
 
 var (
-	listLayout = template.Must(look.Template("list.html").ParseFS(liveParts, "list.html"))
+	listLayout = template.Must(display.Template("list.html").ParseFS(liveParts, "list.html"))
 	liveScript = func() string {
 		text, err := liveParts.ReadFile("live.js")
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return script + look.Follow + string(text)
+		return script + display.FollowScript + string(text)
 	}()
 )
 
@@ -30,22 +30,22 @@ var (
 type State string
 
 const (
-	GoingOn State = "Running"
-	Idle    State = "Not running"
-	Over    State = "Finished" // it has done all its steps
+	Running  State = "Running"
+	Idle     State = "Not running"
+	Complete State = "Finished" // it has done all its steps
 )
 
 // at is the state of a run, given whether a process trains it.
 func (r *run) at(state State) State {
 	if n := len(r.steps); state == Idle && n > 0 && r.steps[n-1].Step == r.lastStep() {
-		return Over
+		return Complete
 	}
 	return state
 }
 
-// Live draws the page of a run for a server. A browser reloads it when the server says that something is new. name is the run's
+// LivePage draws the page of a run for a server. A browser reloads it when the server says that something is new. name is the run's
 // name in URLs. statement returns the text of a problem by its name; it may be nil.
-func Live(dir, name string, state State, statement func(problem string) string) ([]byte, error) {
+func LivePage(dir, name string, state State, statement func(problem string) string) ([]byte, error) {
 	r, err := read(dir)
 	if err != nil {
 		return nil, err
@@ -55,40 +55,40 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = look.Visible(r.verb() + " run_dir=" + look.Word(dir))
-	case Over:
+		p.Status.Command = display.Visible(r.verb() + " run_dir=" + display.ShellQuote(dir))
+	case Complete:
 		p.Status.Tone = "good"
 	}
-	p.Script, p.ScriptHash = template.JS(liveScript), look.Hash(liveScript)
+	p.Script, p.ScriptHash = template.JS(liveScript), display.ScriptHash(liveScript)
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)
 	return b.Bytes(), err
 }
 
-// Listed is a run in a list of runs.
-type Listed struct {
+// ListedRun is a run in a list of runs.
+type ListedRun struct {
 	Name  string
 	State State
 	run   *run
 	why   string // why it cannot be read; "": it can
 }
 
-// Look reads a run for a list.
-func Look(dir, name string, state State) (Listed, error) {
+// ReadRun reads a run for a list.
+func ReadRun(dir, name string, state State) (ListedRun, error) {
 	r, err := read(dir)
 	if err != nil {
-		return Listed{}, err
+		return ListedRun{}, err
 	}
-	return Listed{Name: name, State: r.at(state), run: r}, nil
+	return ListedRun{Name: name, State: r.at(state), run: r}, nil
 }
 
-// Unread is a run that cannot be read, for a list.
-func Unread(name string, err error) Listed {
-	return Listed{Name: name, State: "Cannot be read", run: &run{}, why: look.Visible(err.Error())}
+// UnreadableRun is a run that cannot be read, for a list.
+func UnreadableRun(name string, err error) ListedRun {
+	return ListedRun{Name: name, State: "Cannot be read", run: &run{}, why: display.Visible(err.Error())}
 }
 
 // Path is its name as a part of a URL.
-func (l Listed) Path() string { return pathOf(l.Name) }
+func (l ListedRun) Path() string { return pathOf(l.Name) }
 
 func pathOf(name string) string {
 	parts := strings.Split(name, "/")
@@ -99,7 +99,7 @@ func pathOf(name string) string {
 }
 
 // Progress, Sentence and Tone are those of the headline of its page.
-func (l Listed) Progress() string {
+func (l ListedRun) Progress() string {
 	if l.why != "" {
 		return ""
 	}
@@ -110,11 +110,11 @@ func (l Listed) Progress() string {
 	return text + " steps"
 }
 
-func (l Listed) Sentence() string { return cmp.Or(l.why, l.run.verdict().Sentence) }
-func (l Listed) Tone() string     { return l.run.verdict().Tone }
+func (l ListedRun) Sentence() string { return cmp.Or(l.why, l.run.verdict().Sentence) }
+func (l ListedRun) Tone() string     { return l.run.verdict().Tone }
 
 // HeldOut is the first and the last pass rate on held-out problems; "" if there is none.
-func (l Listed) HeldOut() string {
+func (l ListedRun) HeldOut() string {
 	var known []string
 	evals, _ := l.run.alike()
 	for _, e := range evals {
@@ -127,7 +127,7 @@ func (l Listed) HeldOut() string {
 }
 
 // Chart shows its mean reward, or of a warm-up its loss.
-func (l Listed) Chart() *chart {
+func (l ListedRun) Chart() *chart {
 	steps := make([]int, len(l.run.steps))
 	for i, s := range l.run.steps {
 		steps[i] = s.Step
@@ -145,11 +145,11 @@ func (l Listed) Chart() *chart {
 	return nil
 }
 
-// List draws the list of runs below some folders, as Live draws one.
-func List(where []string, runs []Listed) ([]byte, error) {
+// List draws the list of runs below some folders, as LivePage draws one.
+func List(where []string, runs []ListedRun) ([]byte, error) {
 	going := 0
 	for _, l := range runs {
-		if l.State == GoingOn {
+		if l.State == Running {
 			going++
 		}
 	}
@@ -159,13 +159,14 @@ func List(where []string, runs []Listed) ([]byte, error) {
 	}
 	command := ""
 	if len(runs) == 0 {
-		title, command = "No run yet", look.Visible("grpo run_dir="+look.Word(path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")))
+		dir := path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")
+		title, command = "No run yet", display.Visible("grpo run_dir="+display.ShellQuote(dir))
 	}
 	var b bytes.Buffer
 	err := listLayout.Execute(&b, struct {
 		Title, Where, Command, ScriptHash string
 		Script                            template.JS
-		Runs                              []Listed
-	}{title, look.Visible(strings.Join(where, ", ")), command, look.Hash(liveScript), template.JS(liveScript), runs})
+		Runs                              []ListedRun
+	}{title, display.Visible(strings.Join(where, ", ")), command, display.ScriptHash(liveScript), template.JS(liveScript), runs})
 	return b.Bytes(), err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -200,8 +200,8 @@ func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{0: "0 %", 0.0004: "0.04 %", 0.376: "38 %", 1: "100 %"} {
 		require.Equal(t, want, strings.ReplaceAll(percent(v), "\u00a0", " "))
 	}
-	require.Equal(t, "añ\n… and 2 bytes more", look.Cut("añbc", 3))
-	require.Equal(t, "a\n… and 4 bytes more", look.Cut("añbc", 2))
+	require.Equal(t, "añ\n… and 2 bytes more", display.Truncate("añbc", 3))
+	require.Equal(t, "a\n… and 4 bytes more", display.Truncate("añbc", 2))
 }
 
 func TestScales(t *testing.T) {

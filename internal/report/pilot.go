@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // deed is a line of autopilot.jsonl: a decision after a step.
@@ -47,8 +47,8 @@ type shownDeed struct{ When, What, Why string }
 // piloted are the deeds in words, the latest first.
 func (r *run) piloted() (out []shownDeed) {
 	for _, d := range slices.Backward(r.deeds[max(0, len(r.deeds)-mostDeeds):]) {
-		x := shownDeed{When: fmt.Sprintf("step %d", d.Step), Why: look.Visible(look.Cut(d.Rule+": "+d.Why, 500))}
-		setting := look.Visible(look.Cut(fmt.Sprintf("%s %s → %s", d.Setting, exact(d.Before), exact(d.After)), 100))
+		x := shownDeed{When: fmt.Sprintf("step %d", d.Step), Why: display.Visible(display.Truncate(d.Rule+": "+d.Why, 500))}
+		setting := display.Visible(display.Truncate(fmt.Sprintf("%s %s → %s", d.Setting, exact(d.Before), exact(d.After)), 100))
 		switch d.Did {
 		case "tries":
 			x.What = "tried " + setting
@@ -60,7 +60,7 @@ func (r *run) piloted() (out []shownDeed) {
 				x.What = fmt.Sprintf("went back to step %d, %s undone; ", *d.To, count(len(d.Undone), "step")) + setting
 			}
 		default:
-			x.What = look.Visible(look.Cut(d.Did, 100))
+			x.What = display.Visible(display.Truncate(d.Did, 100))
 		}
 		if d.Score != nil {
 			x.Why += "; score " + rate(*d.Score)

@@ -318,7 +318,7 @@ func (r *run) readLogs(dir string) error {
 // eachLine calls fn with the complete lines of a file, if it exists. If fn rejects a line, the file is listed in unread.
 func (r *run) eachLine(dir, name string, fn func(line []byte) bool) error {
 	refused := 0
-	err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
+	err := jsonl.EachComplete(filepath.Join(dir, name), func(line []byte) error {
 		if len(line) > 0 && !fn(line) {
 			refused++
 		}

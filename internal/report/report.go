@@ -11,7 +11,7 @@ import (
 	"html/template"
 	"strconv"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // File is the name of the page in the run directory.
@@ -21,8 +21,8 @@ const File = "report.html"
 var parts embed.FS
 
 var (
-	layout = template.Must(look.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
-	script = look.Reader + part("page.js")
+	layout = template.Must(display.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
+	script = display.ReaderScript + part("page.js")
 )
 
 func part(name string) string {
@@ -70,7 +70,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	}
 	r.statement = statement
 	p := r.page()
-	p.Command = look.Visible("grpo samples " + look.Word(dir))
+	p.Command = display.Visible("grpo samples " + display.ShellQuote(dir))
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
 		p.Title += ", running"
 	}
@@ -83,10 +83,11 @@ const mostDocument = 24 << 10 // of config.json or manifest.json, in bytes
 
 func (r *run) page() page {
 	p := page{
-		Name: look.Visible(r.name), Script: template.JS(script), ScriptHash: look.Hash(script),
+		Name: display.Visible(r.name), Script: template.JS(script), ScriptHash: display.ScriptHash(script),
 		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
 		Sections: r.sections(), Groups: r.groups(), Unread: r.unread,
-		Config: look.Visible(look.Cut(string(r.config), mostDocument)), Manifest: look.Visible(look.Cut(string(r.manifest), mostDocument)),
+		Config:   display.Visible(display.Truncate(string(r.config), mostDocument)),
+		Manifest: display.Visible(display.Truncate(string(r.manifest), mostDocument)),
 	}
 	p.Rules, p.Once = r.rules()
 	p.Deeds, p.Changes = r.piloted(), r.changed()
@@ -101,7 +102,7 @@ func (r *run) page() page {
 	return p
 }
 
-func (r *run) title() string { return look.Visible(r.name) + ": " + r.progress() + " steps" }
+func (r *run) title() string { return display.Visible(r.name) + ": " + r.progress() + " steps" }
 
 // Columns is the number of charts side by side.
 func (s section) Columns() string { return strconv.Itoa(min(len(s.Charts), 2)) }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // The files of a small run. Its first step made no update; its second one has a null.
@@ -55,7 +55,7 @@ func write(t *testing.T, files map[string]string) string {
 // Write draws the page at a fixed time.
 func Write(dir string) error {
 	p := Page{Dir: dir, clock: func() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }}
-	return p.Ends(nil)
+	return p.Finish(nil)
 }
 
 func rewrite(t *testing.T, dir string) string {
@@ -240,7 +240,7 @@ func TestPageNeedsNothingButItself(t *testing.T) {
 	require.Len(t, scripts, 1)
 	require.Equal(t, script, scripts[0].Text)
 	require.Contains(t, page,
-		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(look.Hash(script), "+", "&#43;")+`'"`)
+		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(display.ScriptHash(script), "+", "&#43;")+`'"`)
 }
 
 func TestWhatIsMissingIsLeftOut(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // sample is a line of rollouts.jsonl: a recorded completion.
@@ -82,7 +82,7 @@ func (r *run) readSamples(dir string) error {
 		return err
 	}
 	var packed []sample
-	err := jsonl.LastFrame(filepath.Join(dir, "rollouts.jsonl"+jsonl.Packed), func(line []byte) {
+	err := jsonl.LastFrame(filepath.Join(dir, "rollouts.jsonl"+jsonl.PackedSuffix), func(line []byte) {
 		if s := (sample{Advantage: nan}); understand(line, &s) {
 			packed = append(packed, s)
 		}
@@ -201,7 +201,7 @@ func (r *run) groups() []shown {
 	for i, c := range chosen {
 		out[i] = showGroup(byGroup[c.group])
 		if r.statement != nil {
-			out[i].Statement = look.Visible(look.Cut(r.statement(byGroup[c.group][0].Problem), mostText))
+			out[i].Statement = display.Visible(display.Truncate(r.statement(byGroup[c.group][0].Problem), mostText))
 		}
 	}
 	return out
@@ -238,7 +238,7 @@ func showGroup(samples []sample) shown {
 			right++
 		}
 	}
-	g := shown{Problem: look.Visible(samples[0].Problem), Outcome: strconv.Itoa(right) + " of " + strconv.Itoa(len(samples)) + " right"}
+	g := shown{Problem: display.Visible(samples[0].Problem), Outcome: strconv.Itoa(right) + " of " + strconv.Itoa(len(samples)) + " right"}
 	best, worst := extremes(samples)
 	if value(best) == value(worst) {
 		which := "the only one"
@@ -253,8 +253,8 @@ func showGroup(samples []sample) shown {
 }
 
 func show(s sample, which string) completion {
-	c := completion{Which: which, Verdict: look.Visible(s.Score.Verdict), Color: look.VerdictColor(s.Score.Verdict), Reward: "none",
-		Text: look.Visible(look.Cut(s.words(), mostText)), Note: look.Visible(look.Cut(s.Score.Note, 300))}
+	c := completion{Which: which, Verdict: display.Visible(s.Score.Verdict), Color: display.VerdictColor(s.Score.Verdict), Reward: "none",
+		Text: display.Visible(display.Truncate(s.words(), mostText)), Note: display.Visible(display.Truncate(s.Score.Note, 300))}
 	if c.Verdict == "" {
 		c.Verdict = "not run"
 	}
@@ -269,9 +269,9 @@ func show(s sample, which string) completion {
 	}
 	switch {
 	case s.Score.Excluded != "":
-		c.Note = "left out of its group: " + look.Visible(s.Score.Excluded) + " " + c.Note
+		c.Note = "left out of its group: " + display.Visible(s.Score.Excluded) + " " + c.Note
 	case s.Conversation != nil && s.Conversation.Ending != "over":
-		c.Note = "ended by " + look.Visible(s.Conversation.Ending) + " " + c.Note
+		c.Note = "ended by " + display.Visible(s.Conversation.Ending) + " " + c.Note
 	case s.Finish == "length":
 		c.Note = "cut off at max_tokens " + c.Note
 	}

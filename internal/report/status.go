@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Page draws the page of a run in training, again and again.
@@ -31,21 +31,21 @@ const (
 	liveInterval = 50
 )
 
-// GoesOn draws the page of a run that continues.
-func (p *Page) GoesOn() error {
+// Update draws the page of a run that continues.
+func (p *Page) Update() error {
 	return p.draw(status{word: "Running"})
 }
 
-// Follow is GoesOn, unless the page was just drawn.
-func (p *Page) Follow() error {
+// UpdateIfDue is Update, unless the page was just drawn.
+func (p *Page) UpdateIfDue() error {
 	if since := p.now().Sub(p.drawn); since < max(seldom, liveInterval*p.took) {
 		return nil
 	}
-	return p.GoesOn()
+	return p.Update()
 }
 
-// Ends draws the page of a run whose process ends; because is its error or nil.
-func (p *Page) Ends(because error) error {
+// Finish draws the page of a run whose process ends; because is its error or nil.
+func (p *Page) Finish(because error) error {
 	s := status{word: "Finished"}
 	switch {
 	case errors.Is(because, context.Canceled), errors.Is(because, context.DeadlineExceeded):
@@ -57,7 +57,9 @@ func (p *Page) Ends(because error) error {
 }
 
 // command is the command that resumes the run.
-func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + look.Word(p.Dir) }
+func (p *Page) command() string {
+	return cmp.Or(p.Verb, "grpo") + " run_dir=" + display.ShellQuote(p.Dir)
+}
 
 func (p *Page) now() time.Time {
 	if p.clock != nil {
@@ -106,7 +108,7 @@ func (s status) shown() *shownStatus {
 		return nil
 	}
 	at := s.written.UTC()
-	out := &shownStatus{Word: s.word, Why: look.Visible(look.Cut(s.why, 500)), Command: look.Visible(s.command), Tone: "open",
+	out := &shownStatus{Word: s.word, Why: display.Visible(display.Truncate(s.why, 500)), Command: display.Visible(s.command), Tone: "open",
 		Machine: at.Format(time.RFC3339), Written: at.Format("2006-01-02 15:04:05 UTC")}
 	switch s.word {
 	case "Running":

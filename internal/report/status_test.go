@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // followed is a page of the small run, with a clock that the test advances.
@@ -43,7 +43,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 		e = read().all("p", "status")[0]
 		return e.all("b", "")[0].read(), e
 	}
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	word, e := status()
 	require.Equal(t, "Running", word)
 	require.Equal(t, "900", e.attr("data-every"), "the time of an evaluation is not known yet")
@@ -54,11 +54,11 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 	require.Equal(t, "run: 3 of 3 steps, running", read().all("title", "")[0].read())
 
 	*now = now.Add(seldom - time.Second)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	_, same := status()
 	require.Equal(t, e.attr("data-written"), same.attr("data-written"), "the page is not written again so soon")
 	*now = now.Add(2 * time.Minute)
-	require.NoError(t, p.Follow())
+	require.NoError(t, p.UpdateIfDue())
 	_, e = status()
 	require.Equal(t, "2026-11-20T16:02:14Z", e.attr("data-written"))
 	require.Equal(t, strconv.Itoa(3*134+60), e.attr("data-every"))
@@ -71,7 +71,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 		{fmt.Errorf("step 4: %w", context.Canceled), "Stopped", "open", "To resume it: grpo run_dir=" + p.Dir},
 		{errors.New("step 4: disk <full>"), "Ended by an error", "bad", "step 4: disk <full>"},
 	} {
-		require.NoError(t, p.Ends(c.because))
+		require.NoError(t, p.Finish(c.because))
 		word, e = status()
 		require.Equal(t, c.word, word)
 		require.Equal(t, "status "+c.tone, e.attr("class"))
@@ -86,7 +86,7 @@ func TestStatementsStandBesideAnswers(t *testing.T) {
 	p.Statement = func(problem string) string {
 		return map[string]string{"max-print": "Print the <b>largest</b>."}[problem]
 	}
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	articles := read().all("article", "")
 	require.Equal(t, "Print the <b>largest</b>.", articles[0].all("div", "beside")[0].all("div", "statement")[0].Text)
 	require.Len(t, articles[0].all("div", "beside")[0].all("pre", ""), 2)
@@ -102,15 +102,15 @@ func TestCompressedCompletionsAreShown(t *testing.T) {
 		require.NoError(t, f.Append(map[string]any{"step": step, "problem": "p", "text": fmt.Sprint("answer ", step)}))
 		require.NoError(t, f.Close())
 	}
-	path := filepath.Join(p.Dir, "rollouts.jsonl"+jsonl.Packed)
+	path := filepath.Join(p.Dir, "rollouts.jsonl"+jsonl.PackedSuffix)
 	require.NoError(t, os.WriteFile(path, packed.Bytes(), 0o644))
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	require.Equal(t, []string{"answer 4"}, readAll(read().all("article", "")[0].all("pre", "")))
 	require.NoError(t, os.Truncate(path, int64(packed.Len()*2/3)))
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	require.Contains(t, read().all("section", "")[7].read(), "step 3", "the later step of the two files is shown")
 	require.NoError(t, os.Remove(filepath.Join(p.Dir, "rollouts.jsonl")))
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	require.Equal(t, []string{"answer 3"}, readAll(read().all("article", "")[0].all("pre", "")))
 }
 
@@ -124,7 +124,7 @@ func TestRemovedCheckpointsAreMarked(t *testing.T) {
 	for _, step := range []int{4, 19, 20} {
 		require.NoError(t, os.MkdirAll(filepath.Join(p.Dir, "checkpoints", fmt.Sprintf("step_%06d", step)), 0o755))
 	}
-	require.NoError(t, p.Ends(nil))
+	require.NoError(t, p.Finish(nil))
 	details := read().all("details", "")
 	list := details[len(details)-1]
 	require.Equal(t, "Checkpoints: 20 made, 3 still there", list.all("summary", "")[0].read())
@@ -140,7 +140,7 @@ func TestRemovedCheckpointsAreMarked(t *testing.T) {
 func TestThePageCanBeReadByEverybody(t *testing.T) {
 	p, _, read := followed(t)
 	p.Statement = func(string) string { return "Print it." }
-	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Update())
 	root := read()
 	require.Equal(t, "en", root.attr("lang"))
 	require.NotEmpty(t, root.all("title", "")[0].read())
@@ -178,7 +178,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 
 // The contrast of text is at least 4.5 to 1, in light and in dark mode.
 func TestTextStandsOut(t *testing.T) {
-	css := look.Style
+	css := display.Style
 	light, dark, found := strings.Cut(css, "prefers-color-scheme: dark")
 	require.True(t, found)
 	for _, scheme := range []string{light, dark} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -50,7 +50,7 @@ func (r *run) verdict() verdict {
 func (r *run) alike() (evals []evaluation, others string) {
 	known := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
 	for _, e := range known {
-		if r.outcome(&e).Alike(r.outcome(&known[len(known)-1])) {
+		if r.outcome(&e).SameProblems(r.outcome(&known[len(known)-1])) {
 			evals = append(evals, e)
 		}
 	}
@@ -70,7 +70,7 @@ func (r *run) compare(evals []evaluation) verdict {
 	first, last := evals[0], evals[len(evals)-1]
 	pairs := stats.Compare(r.judged[first.Step], r.judged[last.Step])
 	change := last.Greedy - first.Greedy
-	few := last.Problems > 0 && last.Problems < stats.Few || pairs != nil && pairs.Problems < stats.Few
+	few := last.Problems > 0 && last.Problems < stats.MinProblems || pairs != nil && pairs.Problems < stats.MinProblems
 	v := verdict{Tone: "open", Sentence: "Held-out pass@1 was " + rate(first.Greedy) + ", and is now " + rate(last.Greedy)}
 	switch {
 	case len(evals) == 1:
@@ -152,7 +152,7 @@ func (r *run) facts() []fact {
 	var out []fact
 	add := func(name, value, more string) {
 		if value != "" {
-			out = append(out, fact{name, look.Visible(value), look.Visible(more)})
+			out = append(out, fact{name, display.Visible(value), display.Visible(more)})
 		}
 	}
 	add("model", short(r.settings.Model), r.origin.Backend)

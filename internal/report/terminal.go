@@ -14,7 +14,7 @@ type Line struct {
 }
 
 // Lines are the curves that a terminal has room for.
-func (l Listed) Lines() (curves []Line) {
+func (l ListedRun) Lines() (curves []Line) {
 	add := func(name string, share bool, format func(float64) string, of func(s *step) float64) {
 		values := l.run.over(of)
 		for _, v := range slices.Backward(values) {
@@ -45,7 +45,7 @@ type Phase struct {
 }
 
 // Phases are the phases of the last timed step, and the remaining time.
-func (l Listed) Phases() []Phase {
+func (l ListedRun) Phases() []Phase {
 	for _, s := range slices.Backward(l.run.steps) {
 		if t := s.timing; t.Total == t.Total {
 			rest := t.Total - zeroIfNaN(t.Sample) - zeroIfNaN(t.Score) - zeroIfNaN(t.Train)
@@ -57,7 +57,7 @@ func (l Listed) Phases() []Phase {
 }
 
 // Advice is the advice that holds, the latest first, with what to try.
-func (l Listed) Advice() (lines []string) {
+func (l ListedRun) Advice() (lines []string) {
 	now, _ := l.run.rules()
 	for _, r := range now {
 		lines = append(lines, r.Name+": "+r.Finding+"; try "+r.Try)
@@ -65,17 +65,17 @@ func (l Listed) Advice() (lines []string) {
 	return lines
 }
 
-// Written is a recorded completion of the latest step.
-type Written struct{ Problem, Verdict, Reward, Text string }
+// RecordedCompletion is a recorded completion of the latest step.
+type RecordedCompletion struct{ Problem, Verdict, Reward, Text string }
 
 // Samples are the best and the worst completion of the group whose rewards differ most.
-func (l Listed) Samples() (out []Written) {
+func (l ListedRun) Samples() (out []RecordedCompletion) {
 	groups := l.run.groups()
 	if len(groups) == 0 {
 		return nil
 	}
 	for _, c := range groups[0].Completions {
-		out = append(out, Written{groups[0].Problem, c.Verdict, cmp.Or(c.Reward, "none"), c.Text})
+		out = append(out, RecordedCompletion{groups[0].Problem, c.Verdict, cmp.Or(c.Reward, "none"), c.Text})
 	}
 	return out
 }

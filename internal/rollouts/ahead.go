@@ -11,43 +11,43 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Ahead has the rollouts sampled ahead for the next step, in a checkpoint. The policy that sampled them is gone when the
+// SampledAhead has the rollouts sampled ahead for the next step, in a checkpoint. The policy that sampled them is gone when the
 // run resumes, so they cannot be sampled again. They can be scored again, so saving need not wait for scores.
-type Ahead struct {
-	Policy   string       `json:"policy_sha256"`
-	Updates  int          `json:"updates"`
-	Refilled int          `json:"groups_refilled"`
-	Epoch    int          `json:"epoch"`
-	Groups   []AheadGroup `json:"groups"`
+type SampledAhead struct {
+	Policy   string         `json:"policy_sha256"`
+	Updates  int            `json:"updates"`
+	Refilled int            `json:"groups_refilled"`
+	Epoch    int            `json:"epoch"`
+	Groups   []SampledGroup `json:"groups"`
 }
 
-// AheadGroup is a problem with its rollouts, in the order of samples.
-type AheadGroup struct {
+// SampledGroup is a problem with its rollouts, in the order of samples.
+type SampledGroup struct {
 	Problem  string            `json:"problem"`
 	Prompt   []int32           `json:"prompt"`
 	Rollouts []sampler.Rollout `json:"rollouts"`
-	// Held are the conversations of the rollouts, in the same order. They are not scored again. Empty for plain completions.
-	Held []Held `json:"conversations,omitempty"`
+	// Conversations are the conversations of the rollouts, in the same order. They are not scored again. Empty for plain completions.
+	Conversations []ScoredConversation `json:"conversations,omitempty"`
 }
 
-// Held is a conversation with its score.
-type Held struct {
+// ScoredConversation is a conversation with its score.
+type ScoredConversation struct {
 	Record *conversation.Record `json:"record"`
 	Score  reward.Score         `json:"score"`
 }
 
 // Conversation is the record of sample i; nil for a plain completion.
-func (g AheadGroup) Conversation(i int) *conversation.Record {
-	if len(g.Held) == 0 {
+func (g SampledGroup) Conversation(i int) *conversation.Record {
+	if len(g.Conversations) == 0 {
 		return nil
 	}
-	g.Held[i].Record.Score = g.Held[i].Score
-	return g.Held[i].Record
+	g.Conversations[i].Record.Score = g.Conversations[i].Score
+	return g.Conversations[i].Record
 }
 
-// ReadAhead reads the rollouts for a model with that vocabulary; nil if there is no such file. If the environment failed in so many
+// ReadSampledAhead reads the rollouts for a model with that vocabulary; nil if there is no such file. If the environment failed in so many
 // conversations that the step would end the run, it warns and returns nil, so that they are sampled again: the environment may be back.
-func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, warn func(string)) (*Ahead, error) {
+func ReadSampledAhead(path string, vocabulary int, tooMany func(failed, all int) bool, warn func(string)) (*SampledAhead, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -55,7 +55,7 @@ func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, 
 	if err != nil {
 		return nil, err
 	}
-	a := new(Ahead)
+	a := new(SampledAhead)
 	if err := json.Unmarshal(text, a); err != nil {
 		return nil, badinput.Errorf("%s: %w", path, err)
 	}
@@ -73,9 +73,9 @@ func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, 
 }
 
 // failures counts the conversations that could not be scored, and all.
-func (a *Ahead) failures() (failed, all int) {
+func (a *SampledAhead) failures() (failed, all int) {
 	for _, g := range a.Groups {
-		for _, h := range g.Held {
+		for _, h := range g.Conversations {
 			if all++; h.Score.Excluded.Failed() {
 				failed++
 			}
@@ -85,17 +85,17 @@ func (a *Ahead) failures() (failed, all int) {
 }
 
 // check validates a group before it is used: indices, tokens, and a log-probability for each token.
-func (g AheadGroup) check(index, vocabulary int) error {
+func (g SampledGroup) check(index, vocabulary int) error {
 	if len(g.Prompt) == 0 {
 		return fmt.Errorf("the prompt is empty")
 	}
 	if err := checkTokens(g.Prompt, vocabulary); err != nil {
 		return fmt.Errorf("prompt: %w", err)
 	}
-	if n := len(g.Held); n > 0 && n != len(g.Rollouts) {
+	if n := len(g.Conversations); n > 0 && n != len(g.Rollouts) {
 		return fmt.Errorf("%d rollouts and %d conversations, expected one for each, or none", len(g.Rollouts), n)
 	}
-	for i, h := range g.Held {
+	for i, h := range g.Conversations {
 		if h.Record == nil || !h.Record.Within(len(g.Rollouts[i].Tokens)) {
 			return fmt.Errorf("sample %d: the turns of its conversation do not stand in its %d tokens", i, len(g.Rollouts[i].Tokens))
 		}

@@ -18,7 +18,7 @@ import (
 const vocabulary = 384
 
 // twoGroups is a batch of two groups.
-func twoGroups() Ahead {
+func twoGroups() SampledAhead {
 	of := func(group, sample int, tokens ...int32) sampler.Rollout {
 		r := sampler.Rollout{Request: group, Sample: sample, Tokens: tokens, Finish: sampler.Length}
 		for i := range tokens {
@@ -26,10 +26,10 @@ func twoGroups() Ahead {
 		}
 		return r
 	}
-	return Ahead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []AheadGroup{
+	return SampledAhead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []SampledGroup{
 		{Problem: "p0", Prompt: []int32{1, 2}, Rollouts: []sampler.Rollout{of(0, 0, 5, 381), of(0, 1, 7)}},
-		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Held: []Held{{Record: &conversation.Record{
-			Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
+		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Conversations: []ScoredConversation{{
+			Record: &conversation.Record{Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
 	}}
 }
 
@@ -37,28 +37,30 @@ func never(int, int) bool { return false }
 
 func TestReadAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
-	none, err := ReadAhead(path, vocabulary, never, func(string) {})
+	none, err := ReadSampledAhead(path, vocabulary, never, func(string) {})
 	require.NoError(t, err)
 	require.Nil(t, none)
-	for want, damage := range map[string]func(a *Ahead){
-		"":                    func(*Ahead) {},
-		"group 1: the prompt": func(a *Ahead) { a.Groups[1].Prompt = nil },
-		"group 0: prompt: no token has id 384; expected 0 to 383": func(a *Ahead) { a.Groups[0].Prompt[1] = vocabulary },
-		"group 0: sample 1: no token has id -1":                   func(a *Ahead) { a.Groups[0].Rollouts[1].Tokens[0] = -1 },
-		"2 tokens and 1 log-prob":                                 func(a *Ahead) { r := &a.Groups[0].Rollouts[0]; r.LogProbs = r.LogProbs[:1] },
-		"sample 1 of group 0 is not in its place":                 func(a *Ahead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
-		"sample 0 of group 1 is not in its place":                 func(a *Ahead) { a.Groups = a.Groups[1:] },
-		"1 rollouts and 2 conversations":                          func(a *Ahead) { a.Groups[1].Held = append(a.Groups[1].Held, Held{}) },
-		"group 1: sample 0: the turns":                            func(a *Ahead) { a.Groups[1].Held[0].Record.Turns[0].End = 2 },
-		"group 1: sample 0: the turns of its":                     func(a *Ahead) { a.Groups[1].Held[0].Record = nil },
-		`sample 0 ended by "", expected stop or length`:           func(a *Ahead) { a.Groups[1].Rollouts[0].Finish = "" },
+	for want, damage := range map[string]func(a *SampledAhead){
+		"":                    func(*SampledAhead) {},
+		"group 1: the prompt": func(a *SampledAhead) { a.Groups[1].Prompt = nil },
+		"group 0: prompt: no token has id 384; expected 0 to 383": func(a *SampledAhead) { a.Groups[0].Prompt[1] = vocabulary },
+		"group 0: sample 1: no token has id -1":                   func(a *SampledAhead) { a.Groups[0].Rollouts[1].Tokens[0] = -1 },
+		"2 tokens and 1 log-prob":                                 func(a *SampledAhead) { a.Groups[0].Rollouts[0].LogProbs = []float32{0} },
+		"sample 1 of group 0 is not in its place":                 func(a *SampledAhead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
+		"sample 0 of group 1 is not in its place":                 func(a *SampledAhead) { a.Groups = a.Groups[1:] },
+		"1 rollouts and 2 conversations": func(a *SampledAhead) {
+			a.Groups[1].Conversations = append(a.Groups[1].Conversations, ScoredConversation{})
+		},
+		"group 1: sample 0: the turns":                  func(a *SampledAhead) { a.Groups[1].Conversations[0].Record.Turns[0].End = 2 },
+		"group 1: sample 0: the turns of its":           func(a *SampledAhead) { a.Groups[1].Conversations[0].Record = nil },
+		`sample 0 ended by "", expected stop or length`: func(a *SampledAhead) { a.Groups[1].Rollouts[0].Finish = "" },
 	} {
 		a := twoGroups()
 		damage(&a)
 		text, err := json.Marshal(a)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, text, 0o644))
-		got, err := ReadAhead(path, vocabulary, never, func(string) {})
+		got, err := ReadSampledAhead(path, vocabulary, never, func(string) {})
 		if want == "" {
 			require.NoError(t, err)
 			require.Equal(t, twoGroups(), *got)
@@ -74,18 +76,18 @@ func TestReadAhead(t *testing.T) {
 func TestABatchAheadThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
 	a := twoGroups()
-	record := a.Groups[1].Held[0].Record
+	record := a.Groups[1].Conversations[0].Record
 	a.Groups[1].Rollouts = append(a.Groups[1].Rollouts, a.Groups[1].Rollouts[0])
-	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Held = 1, nil
+	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Conversations = 1, nil
 	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedTruncated} {
-		a.Groups[1].Held = append(a.Groups[1].Held, Held{record, reward.Score{Excluded: why}})
+		a.Groups[1].Conversations = append(a.Groups[1].Conversations, ScoredConversation{record, reward.Score{Excluded: why}})
 	}
 	text, err := json.Marshal(a)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	for _, most := range []int{0, 1} {
 		var told []string
-		got, err := ReadAhead(path, vocabulary, func(failed, all int) bool {
+		got, err := ReadSampledAhead(path, vocabulary, func(failed, all int) bool {
 			require.Equal(t, []int{1, 2}, []int{failed, all}, "a truncated completion has not failed")
 			return failed > most
 		}, func(s string) { told = append(told, s) })
@@ -110,7 +112,7 @@ func FuzzReadAhead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "ahead.json")
 		require.NoError(t, os.WriteFile(path, text, 0o644))
-		a, err := ReadAhead(path, vocabulary, never, func(string) {})
+		a, err := ReadSampledAhead(path, vocabulary, never, func(string) {})
 		if err != nil {
 			require.True(t, badinput.Is(err), "%v", err)
 			require.ErrorContains(t, err, path)
@@ -128,7 +130,7 @@ func FuzzReadAhead(f *testing.F) {
 		written, err := json.Marshal(a)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, written, 0o644))
-		again, err := ReadAhead(path, vocabulary, never, func(string) {})
+		again, err := ReadSampledAhead(path, vocabulary, never, func(string) {})
 		require.NoError(t, err)
 		require.Equal(t, a, again)
 	})

@@ -13,7 +13,7 @@ import (
 // Each calls fn with the recorded line of each completion of the run in dir, step by step, from both files. An error of
 // fn is returned with file and line.
 func Each(dir string, fn func(line []byte) error) error {
-	plain, packed := open(filepath.Join(dir, Plain)), open(filepath.Join(dir, Compressed))
+	plain, packed := open(filepath.Join(dir, PlainFile)), open(filepath.Join(dir, CompressedFile))
 	defer plain.stop()
 	defer packed.stop()
 	for {
@@ -50,7 +50,7 @@ var errStopped = errors.New("nobody reads on")
 func open(path string) *reader {
 	r := &reader{}
 	r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) {
-		r.err = jsonl.Whole(path, func(line []byte) (err error) {
+		r.err = jsonl.EachComplete(path, func(line []byte) (err error) {
 			if r.step, err = stepOf(line); err != nil {
 				return err
 			}

@@ -20,8 +20,8 @@ import (
 
 // The files of a run directory that completions may be in. There are both if the run changed its setting.
 const (
-	Plain      = "rollouts.jsonl"
-	Compressed = Plain + jsonl.Packed // a zstd frame for each step
+	PlainFile      = "rollouts.jsonl"
+	CompressedFile = PlainFile + jsonl.PackedSuffix // a zstd frame for each step
 )
 
 // Line is the record of one completion.
@@ -45,7 +45,7 @@ type Line struct {
 
 // Logs are the files that a run in dir with these settings writes completions to, or that an earlier process wrote.
 func Logs(cfg *configs.Config, dir string) (names []string) {
-	for _, name := range []string{Plain, Compressed} {
+	for _, name := range []string{PlainFile, CompressedFile} {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil || cfg.RecordEvery() > 0 && name == writesTo(cfg) {
 			names = append(names, name)
@@ -56,9 +56,9 @@ func Logs(cfg *configs.Config, dir string) (names []string) {
 
 func writesTo(cfg *configs.Config) string {
 	if cfg.CompressRollouts {
-		return Compressed
+		return CompressedFile
 	}
-	return Plain
+	return PlainFile
 }
 
 // Writer records the completions of a step, all or none as the settings say.
@@ -169,8 +169,8 @@ func (l *Line) check() error {
 	return nil
 }
 
-// Missing is the error for a step without completions on record. It names the setting, and the steps that have some.
-func (s Steps) Missing(step int, cfg *configs.Config) error {
+// MissingError is the error for a step without completions on record. It names the setting, and the steps that have some.
+func (s Steps) MissingError(step int, cfg *configs.Config) error {
 	if cfg.Warmup() {
 		return badinput.Errorf("step %d is one of a warm-up, which records nothing to take again; the same command with another run_dir "+
 			"comes to the same bytes", step)

@@ -71,9 +71,9 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 	}
 	cfg, err := configs.Load(configs.Source{Preset: "defaults"})
 	require.NoError(t, err)
-	require.ErrorContains(t, s.Missing(7, cfg), "recorded: 2 to 6;")
+	require.ErrorContains(t, s.MissingError(7, cfg), "recorded: 2 to 6;")
 	cfg.Method = "sft"
-	require.ErrorContains(t, s.Missing(7, cfg), "step 7 is one of a warm-up, which records nothing to take again")
+	require.ErrorContains(t, s.MissingError(7, cfg), "step 7 is one of a warm-up, which records nothing to take again")
 }
 
 // A line out of place, or with other numbers of tokens and values, is refused by its file, its line and its completion.
@@ -104,31 +104,31 @@ func TestDamagedRecords(t *testing.T) {
 			require.NoError(t, err)
 			text = append(append(text, line...), '\n')
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(dir, Plain), text, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, PlainFile), text, 0o644))
 		_, err := Read(dir, 8, 8)
 		if want == "" {
 			require.NoError(t, err)
 			continue
 		}
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, filepath.Join(dir, Plain))
+		require.ErrorContains(t, err, filepath.Join(dir, PlainFile))
 		require.True(t, badinput.Is(err))
 		_, err = Read(dir, 9, 9)
 		require.NoError(t, err, "who wants another step is not kept from it")
 	}
 	for _, line := range []string{`{"step":8,"prompt":[1],"text":5}`, `{"step":"8"}`, `{`} {
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, Plain), []byte(line+"\n"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, PlainFile), []byte(line+"\n"), 0o644))
 		_, err := Read(dir, 8, 8)
 		require.True(t, badinput.Is(err), line)
-		require.ErrorContains(t, err, Plain+":1: ")
+		require.ErrorContains(t, err, PlainFile+":1: ")
 	}
 }
 
 // A batch sampled ahead has the scores of its conversations.
 func TestConversationsAheadHaveTheirScores(t *testing.T) {
 	g := twoGroups().Groups[1]
-	g.Held[0].Score.Reward = 0.75
+	g.Conversations[0].Score.Reward = 0.75
 	require.Equal(t, 0.75, g.Conversation(0).Score.Reward)
 	require.Nil(t, twoGroups().Groups[0].Conversation(1))
 }

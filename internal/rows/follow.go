@@ -29,8 +29,8 @@ func Open(dir string) (*Follower, error) {
 		metrics: growing{path: filepath.Join(dir, "metrics.jsonl")}, log: growing{path: filepath.Join(dir, "train_log.jsonl")}}, err
 }
 
-// ErrCut is the error of a record that became shorter, by a rollback: read it from the beginning.
-var ErrCut = errors.New("the record was cut")
+// ErrTruncated is the error of a record that became shorter, by a rollback: read it from the beginning.
+var ErrTruncated = errors.New("the record was cut")
 
 // Follow passes new rows to a sink.
 func (f *Follower) Follow(to Sink) error {
@@ -76,7 +76,7 @@ func (f *Follower) line(line []byte, to Sink) error {
 	}
 	step, prefix := is.Kind == "", Evaluations
 	if step {
-		cells, prefix = Known(cells), Steps
+		cells, prefix = Meaningful(cells), Steps
 	}
 	if err := f.begin(is.Step, step, to); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 		return err
 	}
 	if info.Size() < g.at {
-		return ErrCut
+		return ErrTruncated
 	}
 	if _, err := f.Seek(g.at, io.SeekStart); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 // refused marks an error about a line; other errors are the sink's.
 func (g *growing) refused(err error) error {
 	if isJSON(err) {
-		return jsonl.Damaged(g.path, g.line, err)
+		return jsonl.DamagedLine(g.path, g.line, err)
 	}
 	return err
 }

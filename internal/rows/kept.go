@@ -14,23 +14,23 @@ func isJSON(err error) bool {
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, errNoObject)
 }
 
-// Kept is a file that is derived from a record. Writing it again from the beginning keeps the part that is unchanged,
+// DerivedFile is a file that is derived from a record. Writing it again from the beginning keeps the part that is unchanged,
 // truncates at the first difference, such as a partial write or steps that were rolled back, and appends the rest. So a
 // reader that has the file open sees it grow.
-type Kept struct {
+type DerivedFile struct {
 	f     *os.File
 	at    int64
 	grows bool // nothing is left of the old content
 }
 
-// Keep opens a file, creating it if necessary.
-func Keep(path string) (*Kept, error) {
+// OpenDerived opens a file, creating it if necessary.
+func OpenDerived(path string) (*DerivedFile, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	return &Kept{f: f}, err
+	return &DerivedFile{f: f}, err
 }
 
 // Write adds a unit: if not all of it is in the file, none of it stays.
-func (k *Kept) Write(text []byte) (int, error) {
+func (k *DerivedFile) Write(text []byte) (int, error) {
 	if !k.grows {
 		there := make([]byte, len(text))
 		n, err := k.f.ReadAt(there, k.at)
@@ -51,7 +51,7 @@ func (k *Kept) Write(text []byte) (int, error) {
 }
 
 // End truncates the file after what was written again. From then on, writes append.
-func (k *Kept) End() error {
+func (k *DerivedFile) End() error {
 	if k.grows {
 		return nil
 	}
@@ -60,4 +60,4 @@ func (k *Kept) End() error {
 }
 
 // Close closes the file.
-func (k *Kept) Close() error { return k.f.Close() }
+func (k *DerivedFile) Close() error { return k.f.Close() }

@@ -11,8 +11,8 @@ var (
 	ofScores = []string{"mean_reward", "std_reward", "mean_correct", "mean_fraction", "format_rate"}
 )
 
-// Known are the cells of a step without the meaningless ones.
-func Known(cells []Cell) []Cell {
+// Meaningful are the cells of a step without the meaningless ones.
+func Meaningful(cells []Cell) []Cell {
 	updated, completions, left := true, 0.0, 0.0
 	for _, c := range cells {
 		switch v, _ := c.Number(); c.Name {

@@ -103,7 +103,7 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 	require.Equal(t, []string{"3 04:00:02.5 timing/total_s=0.5", "done 04:00:02.5"}, to.take())
 
 	require.NoError(t, os.Truncate(filepath.Join(dir, "metrics.jsonl"), 40))
-	require.ErrorIs(t, f.Follow(&to), ErrCut)
+	require.ErrorIs(t, f.Follow(&to), ErrTruncated)
 	require.NoError(t, os.Remove(filepath.Join(dir, "metrics.jsonl")))
 	require.ErrorIs(t, f.Follow(&to), fs.ErrNotExist)
 }
@@ -242,7 +242,7 @@ func TestKeptFilesAreWhatWasWritten(t *testing.T) {
 		whole[:len(whole)-1]} {
 		path := filepath.Join(t.TempDir(), "f")
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o644))
-		k, err := Keep(path)
+		k, err := OpenDerived(path)
 		require.NoError(t, err)
 		for i, part := range parts {
 			_, err := k.Write([]byte(part))
@@ -260,7 +260,7 @@ func TestKeptFilesAreWhatWasWritten(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, whole+"!", string(there), before)
 	}
-	_, err := Keep(t.TempDir())
+	_, err := OpenDerived(t.TempDir())
 	require.Error(t, err, "a folder")
 }
 

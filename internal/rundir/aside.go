@@ -41,7 +41,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	if err != nil || len(later) == 0 && !bytes.ContainsRune(end, '\n') {
 		return "", err
 	}
-	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	parent := filepath.Join(d.Path, Checkpoints, RolledBackDir)
 	if err := disk.MkdirAll(parent); err != nil {
 		return "", err
 	}
@@ -83,7 +83,7 @@ func placeOfEnd(path, first string, end []byte) (aside string, there bool, err e
 
 // dropDone removes ends of logs whose lines the run has written again since.
 func (d *Dir) dropDone() error {
-	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	parent := filepath.Join(d.Path, Checkpoints, RolledBackDir)
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, os.ErrNotExist) || err == nil && d.first == "" {
 		return nil
@@ -188,12 +188,12 @@ func copyEnd(from, to string, at int64) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Short is the error of a log that is shorter than it was at a point.
-type Short struct{ error }
+// ShortLogError is the error of a log that is shorter than it was at a point.
+type ShortLogError struct{ error }
 
-// Fits checks that the logs of the run in dir are at least as long as they were at a point. A log can be shorter after a
+// CheckLogs checks that the logs of the run in dir are at least as long as they were at a point. A log can be shorter after a
 // power cut on a disk that loses synced data, or after it was edited.
-func Fits(dir string, p Point) error {
+func CheckLogs(dir string, p Point) error {
 	for name, had := range p.Logs {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -204,7 +204,7 @@ func Fits(dir string, p Point) error {
 			has = info.Size()
 		}
 		if has < had {
-			return Short{fmt.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it, or the power was cut",
+			return ShortLogError{fmt.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it, or the power was cut",
 				filepath.Join(dir, name), has, had)}
 		}
 	}
@@ -213,7 +213,7 @@ func Fits(dir string, p Point) error {
 
 // sweep removes checkpoints and set-aside folders that were only partly written or removed.
 func (d *Dir) sweep() error {
-	for _, dir := range []string{filepath.Join(d.Path, Checkpoints), filepath.Join(d.Path, Checkpoints, Aside)} {
+	for _, dir := range []string{filepath.Join(d.Path, Checkpoints), filepath.Join(d.Path, Checkpoints, RolledBackDir)} {
 		entries, err := os.ReadDir(dir)
 		if os.IsNotExist(err) {
 			continue

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 const (
 	// Checkpoints is the folder of a run for its checkpoints, each in a folder such as step_000123.
 	Checkpoints = "checkpoints"
-	// Aside is a folder beside the checkpoints for what a rollback left behind: later checkpoints and ends of logs.
-	Aside = "set_aside"
+	// RolledBackDir is a folder beside the checkpoints for what a rollback left behind: later checkpoints and ends of logs.
+	RolledBackDir = "set_aside"
 
 	// CheckpointLog has a line for each checkpoint that was ever saved, with its step, even after retention removed it.
 	CheckpointLog = "checkpoints.jsonl"
@@ -49,7 +49,7 @@ func StepOf(dir string) int {
 // RunOf is the run directory of a checkpoint, or of a link to one. Any other directory is taken for the run directory itself.
 func RunOf(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
-		return filepath.Join(atomicfile.Led(dir), "..", "..")
+		return filepath.Join(atomicfile.ResolveLink(dir), "..", "..")
 	}
 	return filepath.Clean(dir)
 }
@@ -88,7 +88,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 		if inaccessible(err) {
 			or := ""
 			if i+1 < len(all) {
-				or = ", or name an older one, such as " + look.Word(all[i+1])
+				or = ", or name an older one, such as " + display.ShellQuote(all[i+1])
 			}
 			return "", refused, fmt.Errorf("%w; that need not be damage: fix it and type the same command again%s", err, or)
 		}
@@ -105,15 +105,16 @@ func inaccessible(err error) bool {
 		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
 }
 
-// Refused is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If logs
-// are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the hint.
-func Refused(refused []error, otherwise string) error {
+// NoneResumable is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If
+// logs are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the
+// hint.
+func NoneResumable(refused []error, otherwise string) error {
 	var told []error
 	var last error
 	short := 0
 	for _, err := range refused {
 		switch {
-		case !errors.As(err, &Short{}):
+		case !errors.As(err, &ShortLogError{}):
 			told = append(told, err)
 		case short == 0:
 			last = err
@@ -136,12 +137,12 @@ func Refused(refused []error, otherwise string) error {
 // Checkpoint is the path of the checkpoint of a step, saved or not.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 
-// Stopped is the message about a run that was interrupted after a step.
-func Stopped(dir string, step int) string {
+// InterruptedMessage is the message about a run that was interrupted after a step.
+func InterruptedMessage(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
-	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, look.Word(dir))
+	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, display.ShellQuote(dir))
 }
 
 // Save makes the checkpoint of a step from the files that write puts into an empty folder. It appears whole or not at
@@ -165,7 +166,7 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	if err := write(unfinished); err != nil {
 		err = errors.Join(relativeTo(unfinished, err), disk.RemoveAll(unfinished))
 		if log != nil {
-			err = errors.Join(err, log.Cut(was))
+			err = errors.Join(err, log.Truncate(was))
 		}
 		return err
 	}
@@ -178,15 +179,15 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	return d.dropDone()
 }
 
-// Unwritten adds to a write error whether there is a checkpoint and what to type; verb is the command before the settings.
-func (d *Dir) Unwritten(err error, verb string) error {
+// WithResumeHint adds to a write error whether there is a checkpoint and what to type; verb is the command before the settings.
+func (d *Dir) WithResumeHint(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
-	if m := (Moved{}); errors.As(err, &m) {
+	if m := (MovedError{}); errors.As(err, &m) {
 		if at, first = m.Now, ""; at == "" {
-			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.Word(d.Path))
+			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, display.ShellQuote(d.Path))
 		}
 	}
-	typed := verb + "run_dir=" + look.Word(at)
+	typed := verb + "run_dir=" + display.ShellQuote(at)
 	if saved, _ := List(at); len(saved) == 0 {
 		return fmt.Errorf("%w; nothing had been saved: %stype %s to start again", err, first, typed)
 	}
@@ -250,8 +251,8 @@ func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) er
 	return nil
 }
 
-// NoCheckpoint refuses a checkpoint's directory where a run directory is expected.
-func NoCheckpoint(dir string) error {
+// RefuseCheckpoint refuses a checkpoint's directory where a run directory is expected.
+func RefuseCheckpoint(dir string) error {
 	if run := RunOf(dir); run != filepath.Clean(dir) {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
 	}
@@ -260,7 +261,7 @@ func NoCheckpoint(dir string) error {
 
 // Steps are the steps of a run's checkpoints, in ascending order.
 func Steps(dir string) (steps []int, err error) {
-	if err := NoCheckpoint(dir); err != nil {
+	if err := RefuseCheckpoint(dir); err != nil {
 		return nil, err
 	}
 	all, err := List(dir)

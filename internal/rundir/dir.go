@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Dir is the directory of a run, claimed by this process.
@@ -35,17 +35,17 @@ func Claim(path string) (*Dir, error) {
 	}
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
-		return nil, Elsewhere(err)
+		return nil, WithOtherDirHint(err)
 	}
 	if err := d.probe(); err != nil {
-		return nil, errors.Join(Elsewhere(err), d.Close())
+		return nil, errors.Join(WithOtherDirHint(err), d.Close())
 	}
 	return d, nil
 }
 
-// Elsewhere adds to the error of an unusable directory how to name another one.
-func Elsewhere(err error) error {
-	if disk.Full(err) {
+// WithOtherDirHint adds to the error of an unusable directory how to name another one.
+func WithOtherDirHint(err error) error {
+	if disk.IsFull(err) {
 		return badinput.Errorf("run_dir: %w; make room there, or choose another one", err)
 	}
 	return badinput.Errorf("run_dir: %w; choose another one", err)
@@ -70,18 +70,18 @@ func (d *Dir) claim() error {
 func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	unseen := d.lock == nil
 	if err := disk.MkdirAll(d.Path); err != nil {
-		return "", Elsewhere(err)
+		return "", WithOtherDirHint(err)
 	}
 	if err := d.claim(); err != nil {
-		return "", Elsewhere(err)
+		return "", WithOtherDirHint(err)
 	}
-	if unseen && Trained(d.Path, logs) {
-		return "", Elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
+	if unseen && HasRun(d.Path, logs) {
+		return "", WithOtherDirHint(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
-	if err := Fits(d.Path, p); err != nil {
-		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(d.Path))
+	if err := CheckLogs(d.Path, p); err != nil {
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, display.ShellQuote(d.Path))
 	}
-	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
+	if err := errors.Join(atomicfile.RemoveStale(d.Path), d.sweep()); err != nil {
 		return "", err
 	}
 	if aside, err = d.setAside(logs, p); err != nil {
@@ -94,19 +94,19 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		d.first = logs[0]
 		f, err := disk.Append(d.File(name))
 		if err != nil {
-			return "", Elsewhere(err)
+			return "", WithOtherDirHint(err)
 		}
 		d.logs[name] = f
-		if err := f.Cut(p.Logs[name]); err != nil {
+		if err := f.Truncate(p.Logs[name]); err != nil {
 			return "", err
 		}
 	}
 	return aside, nil
 }
 
-// Back rolls the logs back to a point while the run is open, except for the log named but, which records the rollback. What
+// RollBack rolls the logs back to a point while the run is open, except for the log named but, which records the rollback. What
 // lies beyond the point, later checkpoints included, is set aside first, as by Begin.
-func (d *Dir) Back(p Point, but string) (aside string, err error) {
+func (d *Dir) RollBack(p Point, but string) (aside string, err error) {
 	logs := []string{d.first}
 	for name := range d.logs {
 		if name != d.first && name != but {
@@ -118,15 +118,15 @@ func (d *Dir) Back(p Point, but string) (aside string, err error) {
 		return "", err
 	}
 	for _, name := range logs {
-		if err := d.logs[name].Cut(p.Logs[name]); err != nil {
+		if err := d.logs[name].Truncate(p.Logs[name]); err != nil {
 			return "", err
 		}
 	}
 	return aside, nil
 }
 
-// Trained reports whether a directory has logs or checkpoints of a run.
-func Trained(dir string, logs []string) bool {
+// HasRun reports whether a directory has logs or checkpoints of a run.
+func HasRun(dir string, logs []string) bool {
 	if all, err := List(dir); err != nil || len(all) > 0 {
 		return true
 	}
@@ -152,7 +152,7 @@ func (d *Dir) Append(log string, v any) error {
 	}
 	size, serr := f.Size()
 	if serr == nil {
-		serr = f.Cut(size - int64(n))
+		serr = f.Truncate(size - int64(n))
 	}
 	return errors.Join(err, serr)
 }
@@ -160,13 +160,13 @@ func (d *Dir) Append(log string, v any) error {
 // Log is the writer of a log, for callers that format its lines themselves.
 func (d *Dir) Log(name string) io.Writer { return d.logs[name] }
 
-// Moved is the error of a run directory that was moved or removed during the run.
-type Moved struct {
+// MovedError is the error of a run directory that was moved or removed during the run.
+type MovedError struct {
 	error
 	Now string // its new path; "" if it was removed
 }
 
-func (m Moved) Unwrap() error { return m.error }
+func (m MovedError) Unwrap() error { return m.error }
 
 // moved fails if the directory was moved or removed during the run, as files made by its old path would be elsewhere.
 func (d *Dir) moved() error {
@@ -180,9 +180,9 @@ func (d *Dir) moved() error {
 	}
 	now, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", d.lock.Fd()))
 	if at, serr := os.Stat(now); err != nil || serr != nil || !os.SameFile(own, at) {
-		return Moved{badinput.Errorf("%s was moved or removed during the run", d.Path), ""}
+		return MovedError{badinput.Errorf("%s was moved or removed during the run", d.Path), ""}
 	}
-	return Moved{badinput.Errorf("%s was moved to %s during the run", d.Path, now), now}
+	return MovedError{badinput.Errorf("%s was moved to %s during the run", d.Path, now), now}
 }
 
 // Lengths syncs the logs and returns their lengths. A caller may record them: they survive a power cut.
@@ -233,8 +233,8 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
-// Damaged reports whether an error of ReadJSON is about the content of the file.
-func Damaged(err error) bool {
+// IsDamaged reports whether an error of ReadJSON is about the content of the file.
+func IsDamaged(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind)
@@ -257,10 +257,10 @@ func (d *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unread adds to an error about the record of a run how to continue without it.
-func Unread(err error, dir string) error {
+// WithContinueHint adds to an error about the record of a run how to continue without it.
+func WithContinueHint(err error, dir string) error {
 	if !badinput.Is(err) {
 		return err
 	}
-	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(dir))
+	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, display.ShellQuote(dir))
 }

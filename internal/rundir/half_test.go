@@ -64,7 +64,7 @@ func TestWhatFindsNoRoomAside(t *testing.T) {
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 19, Max: was.Max}))
 	_, err = d.Begin([]string{"log"}, Point{})
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
-	aside := filepath.Join(path, Checkpoints, Aside, "after_step_000000")
+	aside := filepath.Join(path, Checkpoints, RolledBackDir, "after_step_000000")
 	require.EqualError(t, err, "checkpoints and log lines after step 0 were not moved to "+aside+": write log: file too large; "+
 		"let files be larger (ulimit -f), then type the same again")
 
@@ -116,7 +116,7 @@ func TestARunThatIsOpenGoesBack(t *testing.T) {
 		require.NoError(t, d.Append(log, 2))
 	}
 	require.NoError(t, d.WriteJSON("settings", "was"))
-	aside, err := d.Back(p, "tells")
+	aside, err := d.RollBack(p, "tells")
 	require.NoError(t, err)
 	for file, want := range map[string]string{d.File("steps"): "1\n", d.File("other"): "1\n", d.File("tells"): "1\n2\n",
 		filepath.Join(aside, "steps"): "2\n", filepath.Join(aside, "other"): "2\n", filepath.Join(aside, "settings"): "\"was\"\n"} {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Journal is a log of dated lines for people. Unlike the logs of a run it is never truncated: it tells what happened,
@@ -31,7 +31,7 @@ func (j *Journal) Open(path string) (err error) {
 
 // Say adds a line.
 func (j *Journal) Say(format string, args ...any) {
-	line := []byte(time.Now().UTC().Format(time.RFC3339) + " " + look.Visible(fmt.Sprintf(format, args...)) + "\n")
+	line := []byte(time.Now().UTC().Format(time.RFC3339) + " " + display.Visible(fmt.Sprintf(format, args...)) + "\n")
 	if j.out == nil {
 		j.early = append(j.early, line...)
 		return
@@ -43,7 +43,7 @@ func (j *Journal) Say(format string, args ...any) {
 }
 
 // SayPath adds a line about a file or a folder.
-func (j *Journal) SayPath(what, path string) { j.Say("%s %s", what, look.Line(path)) }
+func (j *Journal) SayPath(what, path string) { j.Say("%s %s", what, display.Line(path)) }
 
 // Close closes the file, and returns the first error of writing to it.
 func (j *Journal) Close() error {

@@ -10,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Reserve claims a directory of that name, or if it is taken, of that name with a number. A new directory is made at
 // once; Close removes it again if it is still empty.
 func Reserve(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, Elsewhere(err)
+		return nil, WithOtherDirHint(err)
 	}
 	name := path
 	for n := 2; ; n++ {
@@ -26,7 +26,7 @@ func Reserve(path string) (*Dir, error) {
 			break
 		}
 		if !os.IsExist(err) {
-			return nil, Elsewhere(err)
+			return nil, WithOtherDirHint(err)
 		}
 		name = fmt.Sprintf("%s-%d", path, n)
 	}
@@ -42,9 +42,9 @@ func Reserve(path string) (*Dir, error) {
 var shared = []string{"/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp",
 	"/usr", "/var", "/var/tmp"}
 
-// Taken says what a directory is that no run may be put into; "" if a run may. Below the home directory and /tmp it may. Inside a
+// ProtectedDir says what a directory is that no run may be put into; "" if a run may. Below the home directory and /tmp it may. Inside a
 // directory of git's own files none may, as git removes what it does not know.
-func Taken(path string) string {
+func ProtectedDir(path string) string {
 	is := func(other string) bool {
 		a, err := os.Stat(path)
 		b, berr := os.Stat(other)
@@ -103,11 +103,11 @@ func checkLinks(path string) error {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
 			return badinput.Errorf("run_dir: %s is a link to %s, which does not exist; type mkdir -p %s to create it, or choose another one",
-				at, to, look.Word(to))
+				at, to, display.ShellQuote(to))
 		}
 		if slices.Contains(parts[i:], "..") {
 			return badinput.Errorf("run_dir: %s leads through %s, which does not exist; type run_dir=%s, or choose another one", path, at,
-				look.Word(filepath.Clean(path)))
+				display.ShellQuote(filepath.Clean(path)))
 		}
 		return nil
 	}
@@ -143,8 +143,8 @@ func (d *Dir) probe() error {
 	return os.Remove(probe)
 }
 
-// Others lists the visible files of a directory, except those named in own.
-func Others(path string, own []string) (others []string) {
+// OtherFiles lists the visible files of a directory, except those named in own.
+func OtherFiles(path string, own []string) (others []string) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil // an error will be reported by whoever writes there
@@ -162,9 +162,9 @@ func Others(path string, own []string) (others []string) {
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
 		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to resume from it, or init_from=%s to fork it",
-			path, look.Word(path), look.Word(path))
+			path, display.ShellQuote(path), display.ShellQuote(path))
 	}
-	others = Others(path, own)
+	others = OtherFiles(path, own)
 	for _, name := range others {
 		if slices.Contains(precious, name) {
 			return nil, badinput.Errorf("run_dir=%s has a %s that belongs to no run; choose another directory", path, name)

@@ -22,7 +22,7 @@ func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
 		require.Error(t, err)
 		require.True(t, badinput.Is(err))
 		require.NoDirExists(t, at)
-		return d.Unwritten(err, "grpo sft ").Error()
+		return d.WithResumeHint(err, "grpo sft ").Error()
 	}
 	says := at + " was moved to " + now + " during the run; "
 	require.Equal(t, says+"the checkpoints saved before are intact: type grpo sft run_dir='"+now+"' to resume", unwritten())
@@ -76,7 +76,7 @@ func TestPlacesThatAreNoPlaceForARun(t *testing.T) {
 		"project/.git/new/run": "where git keeps a repository",
 		"runs":                 "", "project": "", "project/new": "", home + "/a": "", "root/tmp/none-of-this-name": "",
 	} {
-		require.Equal(t, what, Taken(path), path)
+		require.Equal(t, what, ProtectedDir(path), path)
 	}
 }
 
@@ -121,6 +121,6 @@ func TestOthersAreFilesOfPeople(t *testing.T) {
 	for _, name := range []string{".hidden", "lost+found", "log.jsonl", "notes"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
-	require.Equal(t, []string{"notes"}, Others(dir, []string{"log.jsonl"}))
-	require.Empty(t, Others(filepath.Join(dir, "none"), nil))
+	require.Equal(t, []string{"notes"}, OtherFiles(dir, []string{"log.jsonl"}))
+	require.Empty(t, OtherFiles(filepath.Join(dir, "none"), nil))
 }

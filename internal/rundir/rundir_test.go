@@ -66,7 +66,7 @@ func TestWhereNothingCanBeWrittenIsNoticedAtOnce(t *testing.T) {
 	d, err := Claim(filepath.Join(dir, "a", "b"))
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
-	require.Equal(t, []string{"file"}, Others(dir, nil), "the probe leaves nothing")
+	require.Equal(t, []string{"file"}, OtherFiles(dir, nil), "the probe leaves nothing")
 	_, err = Claim("/proc/run")
 	require.ErrorContains(t, err, "run_dir: ")
 }
@@ -111,13 +111,13 @@ func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 // The message of a stopped run does not claim a save that did not happen.
 func TestWhatBecameOfAStoppedRun(t *testing.T) {
 	dir := t.TempDir()
-	require.Equal(t, "stopped before the first step", Stopped(dir, 0))
+	require.Equal(t, "stopped before the first step", InterruptedMessage(dir, 0))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, Checkpoints, Name(2)), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, Checkpoints, Name(2), StateFile), nil, 0o644))
-	require.Equal(t, "stopped after step 2 and saved; the same command with run_dir="+dir+" resumes", Stopped(dir, 2))
+	require.Equal(t, "stopped after step 2 and saved; the same command with run_dir="+dir+" resumes", InterruptedMessage(dir, 2))
 	spaced := filepath.Join(t.TempDir(), "My Drive") // a command to type quotes the path
 	require.NoError(t, os.Symlink(dir, spaced))
-	require.Contains(t, Stopped(spaced, 2), " run_dir='"+spaced+"' resumes")
+	require.Contains(t, InterruptedMessage(spaced, 2), " run_dir='"+spaced+"' resumes")
 }
 
 func TestACheckpointIsWholeOrNotThere(t *testing.T) {
@@ -206,7 +206,7 @@ func TestEndsOfLogsAreSetAside(t *testing.T) {
 	p := Point{Step: 1, Logs: map[string]int64{"metrics": 2, "other": 2}}
 	require.Empty(t, goOn(p, "b\n", "c\n"), "a partial line is not worth keeping")
 	first := goOn(p, "b\n")
-	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000001"), first)
+	require.Equal(t, filepath.Join(path, Checkpoints, RolledBackDir, "after_step_000001"), first)
 	require.Equal(t, first, goOn(p, "b\n", "c\n", "d\n", "half"))
 	require.Equal(t, "b\nc\n", read(first, "other"), "the longer log is kept")
 	require.Equal(t, first, goOn(p, "x\n"))
@@ -229,7 +229,7 @@ func TestEndsOfLogsAreSetAside(t *testing.T) {
 	require.DirExists(t, other)
 	require.NoError(t, d.Close())
 	require.NoError(t, os.RemoveAll(filepath.Join(path, Checkpoints)))
-	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000000"), goOn(Point{}), "before the first checkpoint")
+	require.Equal(t, filepath.Join(path, Checkpoints, RolledBackDir, "after_step_000000"), goOn(Point{}), "before the first checkpoint")
 	require.Equal(t, "", read(path, "metrics"))
 }
 
@@ -317,7 +317,8 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 
 // If logs are too short for several checkpoints, only the last is reported; other faults are reported for each.
 func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
-	damaged, last, before := errors.New("a is damaged"), fmt.Errorf("b: %w; type b", Short{errors.New("cut")}), Short{errors.New("c: cut")}
+	damaged, cut := errors.New("a is damaged"), ShortLogError{errors.New("cut")}
+	last, before := fmt.Errorf("b: %w; type b", cut), ShortLogError{errors.New("c: cut")}
 	for says, refused := range map[string][]error{
 		"no checkpoint to resume from; type x":                                           nil,
 		"a is damaged\nno checkpoint to resume from; type x":                             {damaged},
@@ -325,7 +326,7 @@ func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 		"no checkpoint to resume from: logs are too short for 2 of them: b: cut; type b": {last, before},
 		"a is damaged\nno checkpoint to resume from: b: cut; type b":                     {last, damaged},
 	} {
-		require.EqualError(t, Refused(refused, "type x"), says)
+		require.EqualError(t, NoneResumable(refused, "type x"), says)
 	}
 }
 
@@ -333,8 +334,7 @@ func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 func TestFilesOfACheckpointThatWasNotWritten(t *testing.T) {
 	d := begun(t, filepath.Join(t.TempDir(), "run"), 0)
 	file := func(name ...string) error {
-		at := append([]string{d.Checkpoint(1) + partial}, name...)
-		return &fs.PathError{Op: "write", Path: filepath.Join(at...), Err: syscall.ENOSPC}
+		return &fs.PathError{Op: "write", Path: filepath.Join(append([]string{d.Checkpoint(1) + partial}, name...)...), Err: syscall.ENOSPC}
 	}
 	for says, err := range map[string]error{
 		"no space left on device":                    file(),

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // sizes of a record, by the names in make browse.
@@ -24,7 +24,7 @@ var sizes = map[string]int64{"": 20 << 20, "tenth": 200 << 20, "full": 2 << 30}
 func TestBrowse(t *testing.T) {
 	size, known := sizes[os.Getenv("GRPO_BROWSE")]
 	require.True(t, known, "GRPO_BROWSE: expected tenth or full")
-	if racing.Detected { // a pass takes ten times as long, and has the same goroutines
+	if race.Enabled { // a pass takes ten times as long, and has the same goroutines
 		size /= 10
 	}
 	r := record{problems: 500, groups: 16, samples: 8, tokens: 400, seed: 3}

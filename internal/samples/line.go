@@ -25,7 +25,7 @@ type skimmed struct {
 func skim(line []byte) (s skimmed, why string) {
 	s.reward, s.verdict = nan, verdict("")
 	has := 0
-	ok := jsonl.Skim(line, func(name, value []byte) {
+	ok := jsonl.EachMember(line, func(name, value []byte) {
 		switch string(name) {
 		case "step":
 			s.step = whole(value, &has)
@@ -66,7 +66,7 @@ func whole(value []byte, n *int) int32 {
 
 // talk replaces the number of tokens by that of the model's turns in a conversation.
 func (s *skimmed) talk(value []byte) {
-	jsonl.Skim(value, func(name, value []byte) {
+	jsonl.EachMember(value, func(name, value []byte) {
 		var turns []Turn
 		if string(name) == "turns" && json.Unmarshal(value, &turns) == nil {
 			s.tokens = int32(max(0, min(length(turns), math.MaxInt32)))
@@ -75,7 +75,7 @@ func (s *skimmed) talk(value []byte) {
 }
 
 func (s *skimmed) score(value []byte) {
-	jsonl.Skim(value, func(name, value []byte) {
+	jsonl.EachMember(value, func(name, value []byte) {
 		switch string(name) {
 		case "reward":
 			if v, err := strconv.ParseFloat(text(value), 32); err == nil {
@@ -86,7 +86,7 @@ func (s *skimmed) score(value []byte) {
 		case "excluded":
 			s.left = len(value) > 2
 		case "components":
-			jsonl.Skim(value, func(name, value []byte) {
+			jsonl.EachMember(value, func(name, value []byte) {
 				if string(name) == "correct" {
 					s.right = string(value) == "1"
 				}

@@ -15,19 +15,19 @@ import (
 
 // Sample is a recorded completion: a line of the record.
 type Sample struct {
-	Step       int       `json:"step"`
-	Group      int       `json:"group"`
-	Sample     int       `json:"sample"`
-	Problem    string    `json:"problem"`
-	Prompt     []int32   `json:"prompt"`
-	Tokens     []int32   `json:"tokens"`
-	LogProbs   []float32 `json:"logprobs"`
-	Text       string    `json:"text"`
-	Finish     string    `json:"finish_reason"`
-	Score      Score     `json:"score"`
-	Advantage  *float64  `json:"advantage"`
-	Advantages []float64 `json:"advantages"` // by token, if tokens differ in them
-	Talk       *Talk     `json:"conversation"`
+	Step       int           `json:"step"`
+	Group      int           `json:"group"`
+	Sample     int           `json:"sample"`
+	Problem    string        `json:"problem"`
+	Prompt     []int32       `json:"prompt"`
+	Tokens     []int32       `json:"tokens"`
+	LogProbs   []float32     `json:"logprobs"`
+	Text       string        `json:"text"`
+	Finish     string        `json:"finish_reason"`
+	Score      Score         `json:"score"`
+	Advantage  *float64      `json:"advantage"`
+	Advantages []float64     `json:"advantages"` // by token, if tokens differ in them
+	Talk       *Conversation `json:"conversation"`
 }
 
 // Score is the score of a completion.
@@ -46,8 +46,8 @@ type Score struct {
 	} `json:"components"`
 }
 
-// Talk is a conversation. Its turns are the model's own tokens.
-type Talk struct {
+// Conversation is a conversation. Its turns are the model's own tokens.
+type Conversation struct {
 	Turns    []Turn `json:"turns"`
 	Messages []struct {
 		Role      string `json:"role"`

@@ -13,7 +13,7 @@ import (
 )
 
 // The files of a run directory with completions.
-var files = [...]string{"rollouts.jsonl", "rollouts.jsonl" + jsonl.Packed}
+var files = [...]string{"rollouts.jsonl", "rollouts.jsonl" + jsonl.PackedSuffix}
 
 const packed = 1 // index of the packed one
 
@@ -43,13 +43,13 @@ func (g Group) Solved() bool { return g.Right > 0 }
 // Verdicts is a set of verdicts.
 type Verdicts uint16
 
-// Known are the verdicts in the order of their bits. The first stands for programs that were not run.
-var Known = []string{"", "AC", "WA", "TLE", "MLE", "OLE", "RTE", "CE", "INFRA", "another"}
+// KnownVerdicts are the verdicts in the order of their bits. The first stands for programs that were not run.
+var KnownVerdicts = []string{"", "AC", "WA", "TLE", "MLE", "OLE", "RTE", "CE", "INFRA", "another"}
 
 func verdict(name string) Verdicts {
-	i := slices.Index(Known, name)
+	i := slices.Index(KnownVerdicts, name)
 	if i < 0 {
-		i = len(Known) - 1
+		i = len(KnownVerdicts) - 1
 	}
 	return 1 << i
 }
@@ -59,7 +59,7 @@ func (v Verdicts) Has(name string) bool { return v&verdict(name) != 0 }
 
 // Names are the verdicts of the set.
 func (v Verdicts) Names() (names []string) {
-	for i, name := range Known {
+	for i, name := range KnownVerdicts {
 		if v>>i&1 == 1 {
 			names = append(names, name)
 		}

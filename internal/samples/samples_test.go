@@ -238,7 +238,7 @@ func TestWhatAConversationDrew(t *testing.T) {
 	s := Sample{Tokens: make([]int32, 6), LogProbs: []float32{-9, -1, -3, -9, -5, -9}}
 	mean, known := s.MeanLogProb()
 	require.Equal(t, []any{6, -6.0, true}, []any{s.Length(), mean, known})
-	s.Talk = &Talk{Turns: []Turn{{1, 3}, {4, 5}, {5, 5}}}
+	s.Talk = &Conversation{Turns: []Turn{{1, 3}, {4, 5}, {5, 5}}}
 	mean, known = s.MeanLogProb()
 	require.Equal(t, []any{3, -3.0, true}, []any{s.Length(), mean, known})
 	s.LogProbs = nil

@@ -103,7 +103,7 @@ func (r record) write(t testing.TB, path string, size int64) (steps int) {
 			text = append(fmt.Appendf(text, `{"step":%d`, steps), rest...)
 		}
 		written += int64(len(text))
-		if filepath.Ext(path) == jsonl.Packed {
+		if filepath.Ext(path) == jsonl.PackedSuffix {
 			pack(t, out, text)
 			continue
 		}

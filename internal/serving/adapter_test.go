@@ -53,8 +53,8 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.ErrorIs(t, err, sampler.ErrWithdrawn)
 	require.NoError(t, h.LoadAdapter("taught", "x", saved(t, base, 4)), "a name is free after its adapter was unloaded")
 
-	h.Turn().Lock() // blocks the host, which needs the backend
-	defer h.Turn().Unlock()
+	h.BackendLock().Lock() // blocks the host, which needs the backend
+	defer h.BackendLock().Unlock()
 	p, err := model.Open(b, base.Language.Dir, false, model.Options{})
 	require.NoError(t, err)
 	a, err := lora.Load(dir, p.LoRADims())
@@ -79,8 +79,8 @@ func TestAModelInFourBits(t *testing.T) {
 	require.NoError(t, err)
 	got := <-ask(t, x, "Print 2.", 5)
 
-	h.Turn().Lock()
-	defer h.Turn().Unlock()
+	h.BackendLock().Lock()
+	defer h.BackendLock().Unlock()
 	whole, err := model.Open(b, x.Language.Dir, false, model.Options{})
 	require.NoError(t, err)
 	require.Less(t, x.Model.WeightBytes(), whole.WeightBytes())

@@ -38,7 +38,7 @@ type Options struct {
 	Backend  kernels.Backend // the caller closes it, after the host
 	Model    model.Options
 	Sampling sampler.Options // for the sampler of each model
-	Speech   Speech
+	Speech   PromptOptions
 }
 
 // Adapter is an adapter to be served from the start.
@@ -108,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 
 // newHost makes a host without models, for that many named adapters per model.
 func newHost(b kernels.Backend, turn sync.Locker, adapters int) *Host {
-	h := &Host{backend: b, room: cmp.Or(adapters, UsualAdapters), turn: turn, ended: make(chan struct{}),
+	h := &Host{backend: b, room: cmp.Or(adapters, DefaultAdapters), turn: turn, ended: make(chan struct{}),
 		loading: map[string]bool{}, placed: map[string]int{}, replacing: map[string]bool{}}
 	h.once.L = &h.mu
 	return h
@@ -126,8 +126,8 @@ func (h *Host) startSampler(m opened, o sampler.Options) error {
 	return nil
 }
 
-// Turn is the lock to hold while computing on the host's backend.
-func (h *Host) Turn() sync.Locker { return h.turn }
+// BackendLock is the lock to hold while computing on the host's backend.
+func (h *Host) BackendLock() sync.Locker { return h.turn }
 
 // Backend is the backend of the host's models.
 func (h *Host) Backend() kernels.Backend { return h.backend }
@@ -139,7 +139,7 @@ func (h *Host) Policies() []Policy {
 	return slices.Clone(h.policies)
 }
 
-// Find returns the policy of that name; the error is a NotFound.
+// Find returns the policy of that name; the error is a NotFoundError.
 func (h *Host) Find(name string) (*Policy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *Host) Find(name string) (*Policy, error) {
 func (h *Host) find(name string) (*Policy, error) {
 	i, found := slices.BinarySearchFunc(h.policies, name, byName)
 	if !found {
-		return nil, &NotFound{name, names(h.policies)}
+		return nil, &NotFoundError{name, names(h.policies)}
 	}
 	p := h.policies[i]
 	return &p, nil
@@ -194,7 +194,7 @@ func (h *Host) serve(name, base string, load func(below *Policy) (*model.Served,
 }
 
 func load(below *Policy, dir string) (*model.Served, error) {
-	if err := provenance.CheckWhole(dir); err != nil {
+	if err := provenance.CheckIntact(dir); err != nil {
 		return nil, err
 	}
 	if err := provenance.CheckBase(dir, below.Language.Dir); err != nil {

@@ -95,7 +95,7 @@ func TestModelsAnswerByName(t *testing.T) {
 	require.NotEmpty(t, first.Tokens)
 	require.Equal(t, first, <-answers[1])
 	_, err = h.Find("c")
-	var missing *NotFound
+	var missing *NotFoundError
 	require.ErrorAs(t, err, &missing)
 	require.EqualError(t, err, `model "c" is not served here; there are: a/tiny, b`)
 }
@@ -124,7 +124,7 @@ func TestMistakesOfNames(t *testing.T) {
 	} {
 		require.EqualError(t, err, message)
 	}
-	for range UsualAdapters + 1 { // a failed load must free its name and its slot
+	for range DefaultAdapters + 1 { // a failed load must free its name and its slot
 		require.ErrorContains(t, h.LoadAdapter("z", "x", "/nowhere"), "adapter z: stat /nowhere/adapter_config.json: no such file")
 	}
 	require.NoError(t, h.Close())

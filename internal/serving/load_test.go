@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/openai"
@@ -62,7 +62,7 @@ func serve(t *testing.T) *testServer {
 		require.NoError(t, a.Save(dir, "tiny"))
 		require.NoError(t, h.LoadAdapter(name, "tiny", dir))
 	}
-	api := openai.New(openai.Of(h, serving.Speech{}), openai.Options{From: gate.KeyName})
+	api := openai.New(openai.NewHost(h, serving.PromptOptions{}), openai.Options{ClientID: gate.KeyName})
 	g, err := gate.New(api, gate.Options{MaxBody: mostBody})
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func serve(t *testing.T) *testServer {
 	ctx, stop := context.WithCancel(context.Background())
 	drawn, answered := make(chan error, 1), make(chan error, 1)
 	go func() { drawn <- h.Run(context.Background()) }()
-	go func() { answered <- g.Serve(ctx, listener, gate.Door{}, openai.Stopping()) }()
+	go func() { answered <- g.Serve(ctx, listener, gate.ListenOptions{}, openai.ShutdownCause()) }()
 	s := &testServer{url: "http://" + listener.Addr().String(), live: base.Live,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 99}}}
 	t.Cleanup(func() {
@@ -284,7 +284,7 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d requests in %v, of which %d left and %d were none; %d goroutines; memory: %d KiB more than %d",
 		clients*requests, took, left.Load(), broken.Load(), runtime.NumGoroutine(), after-memory, memory)
 	require.Positive(t, left.Load()*broken.Load())
-	if !racing.Detected {
+	if !race.Enabled {
 		require.Less(t, after-memory, 32<<10, "KiB more than before")
 	}
 }

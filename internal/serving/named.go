@@ -29,8 +29,8 @@ func ParseNamedDir(text string) (NamedDir, error) {
 	return n, CheckName(n.Name)
 }
 
-// Usual is the NamedDir of a model for which the user gave no name.
-func Usual(dir string) (NamedDir, error) {
+// DefaultName is the NamedDir of a model for which the user gave no name.
+func DefaultName(dir string) (NamedDir, error) {
 	n := NamedDir{usualName(dir), dir}
 	return n, CheckName(n.Name)
 }
@@ -68,28 +68,28 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Misnamed is the error of a wrong name: what is wrong, and what to type on a command line.
-type Misnamed struct{ Wrong, Type string }
+// NameError is the error of a wrong name: what is wrong, and what to type on a command line.
+type NameError struct{ Problem, Suggestion string }
 
-func (e *Misnamed) Error() string {
-	if e.Type == "" {
-		return e.Wrong
+func (e *NameError) Error() string {
+	if e.Suggestion == "" {
+		return e.Problem
 	}
-	return e.Wrong + "; " + e.Type
+	return e.Problem + "; " + e.Suggestion
 }
 
 func misnamed(advice, format string, args ...any) error {
-	return badinput.Errorf("%w", &Misnamed{fmt.Sprintf(format, args...), advice})
+	return badinput.Errorf("%w", &NameError{fmt.Sprintf(format, args...), advice})
 }
 
-// NotFound is the error of a name that is not served.
-type NotFound struct {
-	Name  string
-	There []string // the names that are, sorted
+// NotFoundError is the error of a name that is not served.
+type NotFoundError struct {
+	Name      string
+	Available []string // the names that are, sorted
 }
 
-func (e *NotFound) Error() string {
-	return fmt.Sprintf("model %.200q is not served here; there are: %s", e.Name, strings.Join(e.There, ", "))
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("model %.200q is not served here; there are: %s", e.Name, strings.Join(e.Available, ", "))
 }
 
 // taken is the error of a name that is in use.

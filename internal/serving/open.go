@@ -15,22 +15,22 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Speech says how prompts are rendered, as the settings of the same names do.
-type Speech struct {
+// PromptOptions says how prompts are rendered, as the settings of the same names do.
+type PromptOptions struct {
 	Renderer string // "" means auto
 	ChatDate string
 	ChatVars string
 }
 
-// UsualLength is the default for the longest sequence, in tokens.
-const UsualLength = 4096
+// DefaultLength is the default for the longest sequence, in tokens.
+const DefaultLength = 4096
 
-// UsualPace is the default time of an iteration that prefills beside decoding, which is faster than people read. Where
+// DefaultPace is the default time of an iteration that prefills beside decoding, which is faster than people read. Where
 // decoding alone takes more than half of it, the iteration may take twice as long as decoding.
-const UsualPace = 50 * time.Millisecond
+const DefaultPace = 50 * time.Millisecond
 
-// UsualAdapters is the default for the number of named adapters per model.
-const UsualAdapters = 32
+// DefaultAdapters is the default for the number of named adapters per model.
+const DefaultAdapters = 32
 
 // opened is a model that is loaded but has no sampler yet.
 type opened struct {
@@ -49,7 +49,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 		language, err := sources.OpenLanguage(ctx, &configs.Config{Model: named.Dir,
 			Renderer: cmp.Or(o.Speech.Renderer, "auto"), ChatDate: o.Speech.ChatDate, ChatVars: o.Speech.ChatVars})
 		if err == nil {
-			err = provenance.CheckWhole(language.Dir)
+			err = provenance.CheckIntact(language.Dir)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", named.Name, err)
@@ -75,11 +75,11 @@ func fits(maxLength int, models []opened) error {
 
 // sampling completes the options of a model's sampler, which gets an equal share of the free memory with the left models.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
-	o.Pace = cmp.Or(o.Pace, UsualPace)
+	o.Pace = cmp.Or(o.Pace, DefaultPace)
 	// Empty slots cost nothing. Two thirds are spare: for adapters that are being replaced, and for the unnamed adapters of
 	// training clients.
-	o.Adapters = 3 * cmp.Or(o.Adapters, UsualAdapters)
-	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
+	o.Adapters = 3 * cmp.Or(o.Adapters, DefaultAdapters)
+	o.MaxLength = min(cmp.Or(o.MaxLength, DefaultLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {
 		o.Free = room.Bytes / int64(left)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Over is a host of one model that the caller has open and computes with too. turn is the lock for the backend; the caller does
+// NewHostOver is a host of one model that the caller has open and computes with too. turn is the lock for the backend; the caller does
 // not hold it.
-func Over(b kernels.Backend, turn sync.Locker, name string, l *sources.Language, p *model.Policy, o sampler.Options) (*Host, error) {
+func NewHostOver(b kernels.Backend, turn sync.Locker, name string, l *sources.Language, p *model.Policy, o sampler.Options) (*Host, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (h *Host) swap(before *Policy, served *model.Served) error {
 		return nil
 	}
 	before.Live.Withdraw(served)
-	return &NotFound{before.Name, names(h.Policies())}
+	return &NotFoundError{before.Name, names(h.Policies())}
 }
 
 // Publish copies a, and makes it the adapter of that name, new or not, for the requests to come. Requests in progress

@@ -99,21 +99,21 @@ func TestAHostOverAnOpenModel(t *testing.T) {
 	require.NoError(t, err)
 	want := <-ask(t, x, "Print 2.", 5)
 
-	h.Turn().Lock()
+	h.BackendLock().Lock()
 	p, err := model.Open(b, x.Language.Dir, false, model.Options{})
 	require.NoError(t, err)
 	a, err := lora.Load(saved(t, x, 3), p.LoRADims())
 	require.NoError(t, err)
 	require.NoError(t, p.Attach(a))
-	h.Turn().Unlock()
+	h.BackendLock().Unlock()
 	o := small
 	o.Adapters = 1
-	over, err := Over(b, h.Turn(), "y", x.Language, p, o)
+	over, err := NewHostOver(b, h.BackendLock(), "y", x.Language, p, o)
 	require.NoError(t, err)
 	run(t, over)
 	y, err := over.Find("y")
 	require.NoError(t, err)
 	require.Equal(t, want, <-ask(t, y, "Print 2.", 5))
-	_, err = Over(b, new(sync.Mutex), "y/..", (*sources.Language)(nil), p, o)
+	_, err = NewHostOver(b, new(sync.Mutex), "y/..", (*sources.Language)(nil), p, o)
 	require.True(t, badinput.Is(err), "%v", err)
 }

@@ -5,15 +5,15 @@ package settings
 func Nearest(word string, known []string) string {
 	best, at := "", len(word)/3+1
 	for _, k := range known {
-		if d := Slips(word, k); d < at {
+		if d := EditDistance(word, k); d < at {
 			best, at = k, d
 		}
 	}
 	return best
 }
 
-// Slips is the edit distance between two words: letters left out, added, replaced, or swapped with the next.
-func Slips(a, b string) int {
+// EditDistance is the edit distance between two words: letters left out, added, replaced, or swapped with the next.
+func EditDistance(a, b string) int {
 	n := make([][]int, len(a)+1)
 	for i := range n {
 		n[i] = make([]int, len(b)+1)

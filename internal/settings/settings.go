@@ -62,7 +62,7 @@ func (s Set) Apply(words []string) error {
 		}
 		take, known := s[key]
 		if !known {
-			return Unknown(key, s.keys())
+			return UnknownKey(key, s.keys())
 		}
 		if err := take(value); err != nil {
 			return badinput.Errorf("%s: %w", key, err)
@@ -80,8 +80,8 @@ func (s Set) keys() []string {
 	return keys
 }
 
-// Unknown is the error of an unknown key; it suggests the nearest one.
-func Unknown(key string, known []string) error {
+// UnknownKey is the error of an unknown key; it suggests the nearest one.
+func UnknownKey(key string, known []string) error {
 	if near := Nearest(key, known); near != "" {
 		return badinput.Errorf("unknown key %q; did you mean %q?", key, near)
 	}

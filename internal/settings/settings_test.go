@@ -40,7 +40,7 @@ func TestSlips(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"lraening", "learning", 2},
 		{"ca", "abc", 3}} {
-		require.Equal(t, c.want, Slips(c.a, c.b), "%q %q", c.a, c.b)
-		require.Equal(t, c.want, Slips(c.b, c.a), "%q %q", c.b, c.a)
+		require.Equal(t, c.want, EditDistance(c.a, c.b), "%q %q", c.a, c.b)
+		require.Equal(t, c.want, EditDistance(c.b, c.a), "%q %q", c.b, c.a)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// Before finds the last checkpoint before a step, or the one that the run was forked from; none at the beginning.
-func Before(run string, step int, origin string) (after int, dir string, err error) {
+// LastBefore finds the last checkpoint before a step, or the one that the run was forked from; none at the beginning.
+func LastBefore(run string, step int, origin string) (after int, dir string, err error) {
 	all, err := rundir.List(run)
 	if err != nil {
 		return 0, "", err

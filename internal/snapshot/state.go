@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -58,17 +58,18 @@ func Parse(dir string) (s State, err error) {
 func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err error) {
 	dir, damaged, err = rundir.Newest(run, func(dir string) (err error) {
 		if s, err = Read(dir); err == nil && goesOn {
-			err = s.Fits(dir, run)
+			err = s.CheckLogs(dir, run)
 		}
 		return err
 	})
 	return dir, s, damaged, err
 }
 
-// Fits checks that the logs of a run are at least as long as when the checkpoint was made.
-func (s State) Fits(dir, run string) error {
-	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.Word(dir))
+// CheckLogs checks that the logs of a run are at least as long as when the checkpoint was made.
+func (s State) CheckLogs(dir, run string) error {
+	if err := rundir.CheckLogs(run, rundir.Point{Logs: s.Logs}); err != nil {
+		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err,
+			display.ShellQuote(dir))
 	}
 	return nil
 }

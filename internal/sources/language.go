@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -36,7 +36,7 @@ type Language struct {
 
 // OpenLanguage finds the model of a configuration, and opens its tokenizer, chat format and prompt template.
 func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
-	given.All("grpo.Saved.Language", "ctx", ctx)
+	precondition.NotNil("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
 		return nil, hintMovedModel(cfg, err)
@@ -60,7 +60,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	if l.Renderer, err = renderer(cfg, l.Tokenizer); err != nil {
 		return nil, err
 	}
-	if l.wording, err = Wording(cfg); err != nil {
+	if l.wording, err = PromptTemplate(cfg); err != nil {
 		return nil, err
 	}
 	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.Renderer.Stop()...)

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
-	"github.com/seed-7879b91d/grpo/internal/given"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/notice"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -29,7 +29,7 @@ var wordFiles = []string{".json", ".jinja", ".txt"}
 
 // ModelDir finds a model: the embedded one, a directory, or one on the Hub, which it downloads.
 func ModelDir(ctx context.Context, name string) (string, error) {
-	given.All("grpo.ModelDir", "ctx", ctx)
+	precondition.NotNil("grpo.ModelDir", "ctx", ctx)
 	if name == Embedded {
 		dir, why, err := cachedir.Find(filepath.Join("grpo", Embedded+"-"+tiny.Fingerprint()))
 		if err != nil {
@@ -45,7 +45,7 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	} else if errors.Is(err, fs.ErrPermission) {
 		return "", badinput.Errorf("model %q: you may not read it; get permission, or choose another model", name)
 	}
-	if home := look.Home(name); home != "" {
+	if home := display.ExpandTilde(name); home != "" {
 		return "", badinput.Errorf("model %q: no such directory; the shell did not replace ~ by your home directory: type %s", name, home)
 	}
 	id, revision, _ := strings.Cut(name, "@")
@@ -72,7 +72,7 @@ func isModel(dir string) error {
 			return err != nil
 		})
 	}
-	word := look.Word(dir)
+	word := display.ShellQuote(dir)
 	switch {
 	case has("tokenizer.json"):
 	case has("manifest.json", "checkpoints"), has("state.json", "optimizer.safetensors"):
@@ -97,8 +97,8 @@ func BaseName(dir string) string {
 	return dir
 }
 
-// ModelHere is ModelDir without network access: a model on the Hub must have been downloaded before.
-func ModelHere(ctx context.Context, name string) (string, error) {
+// LocalModelDir is ModelDir without network access: a model on the Hub must have been downloaded before.
+func LocalModelDir(ctx context.Context, name string) (string, error) {
 	if _, err := os.Stat(name); name == Embedded || err == nil {
 		return ModelDir(ctx, name)
 	}

@@ -161,7 +161,7 @@ func TestAFileIsNoModel(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("o", 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join("o", "m"), nil, 0o644))
-	for _, find := range []func(context.Context, string) (string, error){ModelDir, ModelHere} {
+	for _, find := range []func(context.Context, string) (string, error){ModelDir, LocalModelDir} {
 		_, err := find(t.Context(), "o/m")
 		require.EqualError(t, err, `model "o/m": found a file, expected a Hugging Face model directory`)
 		require.True(t, badinput.Is(err))

@@ -108,11 +108,11 @@ func OpenAll(ctx context.Context, cfg *configs.Config, warn func(string)) (*Prob
 func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(string)) error {
 	train, err := p.read(ctx, cfg, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, warn)
 	if err != nil {
-		return Absent(cfg, "data", err)
+		return MissingFile(cfg, "data", err)
 	}
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
 	if err != nil {
-		return Absent(cfg, "test_data", err)
+		return MissingFile(cfg, "test_data", err)
 	}
 	filter := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
 		MaxPromptChars: cfg.MaxPromptChars, TruncatePrompts: cfg.TruncatePrompts, Sources: cfg.DataSources}
@@ -264,8 +264,8 @@ func matching(cfg *configs.Config) match.By {
 	return match.By(cfg.AnswerMatch)
 }
 
-// Keep writes the run's own copies of its data, if it keeps them.
-func (p *Problems) Keep(ctx context.Context) error {
+// WriteCopies writes the run's own copies of its data, if it keeps them.
+func (p *Problems) WriteCopies(ctx context.Context) error {
 	for _, o := range p.Sets {
 		if o.copy == "" {
 			continue

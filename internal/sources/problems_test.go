@@ -45,11 +45,11 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 		t.Cleanup(func() { p.Close() })
 		return p
 	}
-	require.NoError(t, open(old, "exact").Keep(t.Context()))
+	require.NoError(t, open(old, "exact").WriteCopies(t.Context()))
 	require.Equal(t, "a", open(other, "exact").Train[0].ID, "other data was not allowed")
 	p := open(other, "exact", "data")
 	require.Equal(t, "b", p.Train[0].ID)
-	require.ErrorContains(t, p.Keep(t.Context()), "holds another data set")
+	require.ErrorContains(t, p.WriteCopies(t.Context()), "holds another data set")
 	tests, err := open(old, "regex", "answer_match").Train[0].Tests(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, match.Regex, tests[0].Match.By)

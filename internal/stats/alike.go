@@ -9,9 +9,9 @@ type Outcome struct {
 	Judged         Judged // empty if the problems were not recorded
 }
 
-// Alike reports whether two evaluations were on the same problems, as far as is recorded. Some may be missing in either because the
+// SameProblems reports whether two evaluations were on the same problems, as far as is recorded. Some may be missing in either because the
 // machine failed to judge them.
-func (s Outcome) Alike(o Outcome) bool {
+func (s Outcome) SameProblems(o Outcome) bool {
 	a, b := s.Judged.Problems, o.Judged.Problems
 	if s.Problems != o.Problems || len(a) == 0 || len(b) == 0 {
 		return s.Problems == o.Problems
@@ -35,7 +35,7 @@ func BySet[E any](all []E, outcome func(*E) Outcome) []map[int]float64 {
 	var sets []map[int]float64
 	for i := range all {
 		o := outcome(&all[i])
-		set := slices.IndexFunc(first, o.Alike)
+		set := slices.IndexFunc(first, o.SameProblems)
 		if set < 0 {
 			set = len(first)
 			first, sets = append(first, o), append(sets, map[int]float64{})

@@ -21,8 +21,8 @@ func TestAlikeEvaluations(t *testing.T) {
 		{of(0, 3, "a", "b", "c"), of(1, 4, "a", "b", "c"), false}, // the fourth was not judged
 		{of(0, 3), of(1, 4), false},
 	} {
-		require.Equal(t, c.alike, c.a.Alike(c.b))
-		require.Equal(t, c.alike, c.b.Alike(c.a))
+		require.Equal(t, c.alike, c.a.SameProblems(c.b))
+		require.Equal(t, c.alike, c.b.SameProblems(c.a))
 	}
 	self := func(o *Outcome) Outcome { return *o }
 	all := []Outcome{of(1, 2, "a", "b"), of(2, 2, "c", "d"), of(3, 2, "b", "a")}

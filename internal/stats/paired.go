@@ -88,8 +88,8 @@ func (c *Change) String() string {
 // Verdict says whether the change is significant.
 func (c *Change) Verdict() string {
 	switch {
-	case c.Problems < Few:
-		return TooFew(c.Problems)
+	case c.Problems < MinProblems:
+		return TooFewNote(c.Problems)
 	case c.Sure():
 		return "more than chance"
 	}
@@ -97,9 +97,9 @@ func (c *Change) Verdict() string {
 }
 
 // Sure reports whether the change is significant, and of enough problems.
-func (c *Change) Sure() bool { return c.Problems >= Few && (c.CI[0] > 0 || c.CI[1] < 0) }
+func (c *Change) Sure() bool { return c.Problems >= MinProblems && (c.CI[0] > 0 || c.CI[1] < 0) }
 
-// TooFew is the note about too few problems.
-func TooFew(problems int) string {
+// TooFewNote is the note about too few problems.
+func TooFewNote(problems int) string {
 	return plural.Of(problems, "problem") + " " + plural.Pick(problems, "is", "are") + " too few to say"
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Share is a number that may be unknown: NaN, null in JSON.
@@ -28,8 +28,8 @@ func (s *Share) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(s))
 }
 
-// Known is the mean; unknown if there are no numbers.
-func Known(x []float64) Share {
+// MeanShare is the mean; unknown if there are no numbers.
+func MeanShare(x []float64) Share {
 	if len(x) == 0 {
 		return Share(math.NaN())
 	}
@@ -51,7 +51,7 @@ func (s *Sampled) AtK(problems int) string { return s.known(fmt.Sprintf("%.3f", 
 
 // Best is best of k, with the same note.
 func (s *Sampled) Best(problems int) string {
-	return s.known(look.Reward(float64(s.BestOfK)), problems)
+	return s.known(display.Reward(float64(s.BestOfK)), problems)
 }
 
 func (s *Sampled) known(value string, problems int) string {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Few is the number of problems below which no conclusions are drawn.
-const Few = 20
+// MinProblems is the number of problems below which no conclusions are drawn.
+const MinProblems = 20
 
 // PassAtK is the unbiased estimate of the probability that one of k completions is right, if c of n were; NaN for n < k.
 func PassAtK(n, c, k int) float64 {

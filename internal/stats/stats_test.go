@@ -49,7 +49,7 @@ func TestNoIntervalIsAPoint(t *testing.T) {
 
 // Unknown values are null and not 0; known ones are numbers.
 func TestUnknownSharesAreNull(t *testing.T) {
-	text, err := json.Marshal(Sampled{K: 4, PassAtK: Known(nil), BestOfK: Known([]float64{0, 0.5}), LeftOut: 3})
+	text, err := json.Marshal(Sampled{K: 4, PassAtK: MeanShare(nil), BestOfK: MeanShare([]float64{0, 0.5}), LeftOut: 3})
 	require.NoError(t, err)
 	require.Equal(t, `{"k":4,"pass@1":0,"pass@k":null,"best_of_k":0.25,"k_left_out":3}`, string(text))
 	var again Sampled

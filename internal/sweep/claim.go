@@ -48,7 +48,7 @@ func lockDir(dir string) (*os.File, error) {
 		return lock, err
 	}
 	who, stop := "another process", "^C"
-	if process, _, _ := rundir.Holder(dir); process != 0 {
+	if process, _, _ := rundir.LockHolder(dir); process != 0 {
 		who, stop = fmt.Sprintf("process %d", process), fmt.Sprintf("kill -INT %d", process)
 	}
 	return nil, badinput.Errorf("--dir: %s makes the runs of %s; wait until it is done, stop it with %s, or choose another --dir",

@@ -93,6 +93,6 @@ const unjudged = 9
 func TestARaceWithOneThatWasNotJudged(t *testing.T) {
 	j, err := (&fakeCommand{}).drive(t, t.TempDir(), 1, []string{"seed=9,8", "max_steps=4"}, Rungs(4, 2))
 	require.NoError(t, err)
-	require.Equal(t, []string{Left, Done}, []string{j.Runs[0].State, j.Runs[1].State})
+	require.Equal(t, []string{Eliminated, Done}, []string{j.Runs[0].State, j.Runs[1].State})
 	require.Equal(t, [][]float64{{-1}, {0, 0}}, [][]float64{j.Runs[0].Scores, j.Runs[1].Scores})
 }

@@ -12,12 +12,12 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/compare"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// ErrLost is the error of a run whose settings broke its policy. Trying again would give the same result.
-var ErrLost = errors.New("the policy is lost")
+// ErrDiverged is the error of a run whose settings broke its policy. Trying again would give the same result.
+var ErrDiverged = errors.New("the policy is lost")
 
 // Runner makes a run in a directory, or resumes it, with these words. It stops in order when ctx ends.
 type Runner func(ctx context.Context, e Entry, words []string) error
@@ -49,8 +49,8 @@ func (d *Driver) Drive(ctx context.Context) error {
 		}
 		if _, again := d.Journal.Failures(); again > 0 {
 			return fmt.Errorf("%d of %s failed before step %d, and the race waits for %s; the logs are in %s; %s, or %s", again,
-				plural.Of(len(d.Journal.Runs), "run"), steps, plural.Pick(again, "it", "them"), d.Journal.LogsDir(), d.Journal.TryAgain(again),
-				d.Journal.GoOnWithout())
+				plural.Of(len(d.Journal.Runs), "run"), steps, plural.Pick(again, "it", "them"), d.Journal.LogsDir(), d.Journal.RetryHint(again),
+				d.Journal.ContinueHint())
 		}
 		if err := d.halve(i); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (d *Driver) one(ctx context.Context, i, rung, steps int, last bool) error {
 		return errors.Join(ctx.Err(), werr)
 	default:
 		d.Say("%s failed: %v", e.Name, err)
-		_, werr := d.change(i, func(e *Entry) { e.State, e.Why, e.Again = Failed, err.Error(), !errors.Is(err, ErrLost) })
+		_, werr := d.change(i, func(e *Entry) { e.State, e.Why, e.Again = Failed, err.Error(), !errors.Is(err, ErrDiverged) })
 		return werr
 	}
 	score, said := -1.0, "not evaluated"
@@ -145,7 +145,7 @@ func (d *Driver) halve(rung int) error {
 			race = append(race, i)
 		}
 	}
-	before := slices.ContainsFunc(d.Journal.Runs, func(e Entry) bool { return e.State == Left && len(e.Scores) == rung+1 })
+	before := slices.ContainsFunc(d.Journal.Runs, func(e Entry) bool { return e.State == Eliminated && len(e.Scores) == rung+1 })
 	if before || len(race) < 2 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (d *Driver) halve(rung int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, i := range race[(len(race)+1)/2:] {
-		d.Journal.Runs[i].State = Left
+		d.Journal.Runs[i].State = Eliminated
 		d.Say("%s is dropped after step %d", d.Journal.Runs[i].Name, d.Journal.Plan.Rungs[rung])
 	}
 	return d.Journal.write()
@@ -174,9 +174,9 @@ func (j *Journal) Failures() (failed, again int) {
 	return failed, again
 }
 
-// TryAgain is what to type to try n failed runs again.
-func (j *Journal) TryAgain(n int) string {
-	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.Word(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
+// RetryHint is what to type to try n failed runs again.
+func (j *Journal) RetryHint(n int) string {
+	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", display.ShellQuote(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
 }
 
 // Rungs are n step counts, each twice the one before, up to all steps.
@@ -196,7 +196,7 @@ func (j *Journal) Results() (*compare.Comparison, *compare.Table, error) {
 	var runs []*compare.Run
 	at := map[string]int{}
 	for _, e := range j.Runs {
-		if e.State != Done && (e.State != Left || j.gone(e.Name)) { // an eliminated run may have been removed
+		if e.State != Done && (e.State != Eliminated || j.gone(e.Name)) { // an eliminated run may have been removed
 			continue
 		}
 		r, err := compare.Read(j.RunDir(e.Name))

@@ -17,7 +17,7 @@ func TestASweepGoesOnWhereItWasBegun(t *testing.T) {
 	j, err := Open("s", plan)
 	require.NoError(t, err)
 	require.NoError(t, j.Begin())
-	again, err := j.Return()
+	again, err := j.Chdir()
 	require.NoError(t, err)
 	require.False(t, again, "the sweep is in its directory")
 	require.Equal(t, filepath.Join("s", ResultsFile), j.ResultsPath(), "the path is shown as it was typed")
@@ -31,7 +31,7 @@ func TestASweepGoesOnWhereItWasBegun(t *testing.T) {
 			j.Directory += "/gone"
 		}
 		require.NoError(t, err)
-		again, err = j.Return()
+		again, err = j.Chdir()
 		require.NoError(t, err)
 		here, err := os.Getwd()
 		require.NoError(t, err)

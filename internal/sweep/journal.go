@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // The files of a sweep's directory. Runs are in the folder runs, their output in the folder logs.
@@ -44,12 +44,12 @@ func (p *Plan) SetBase(text []byte) { p.base, p.Base = text, fmt.Sprintf("%x", s
 
 // The states of a run.
 const (
-	Waiting = "waiting" // not started, or interrupted
-	Running = "running"
-	Done    = "done"
-	Failed  = "failed"
-	Left    = "left behind" // eliminated
-	Out     = "taken out"   // removed by the user; for an older release, a run to be neither made nor compared
+	Waiting    = "waiting" // not started, or interrupted
+	Running    = "running"
+	Done       = "done"
+	Failed     = "failed"
+	Eliminated = "left behind" // eliminated
+	Removed    = "taken out"   // removed by the user; for an older release, a run to be neither made nor compared
 )
 
 // Entry is a run in the journal.
@@ -84,7 +84,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
 			return nil, badinput.Errorf("%s: no sweep to resume; type grpo sweep key=value,value --dir %s to begin one", dir,
-				look.Word(dir))
+				display.ShellQuote(dir))
 		}
 		return begin(dir, plan)
 	}
@@ -106,7 +106,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	if plan != nil && !plan.equal(&j.Plan, j.whole) {
 		return nil, badinput.Errorf("%s has a sweep with other settings; type grpo sweep --dir %s to resume that one, or choose another --dir",
-			dir, look.Word(dir))
+			dir, display.ShellQuote(dir))
 	}
 	// Runs that were interrupted are resumed, failed ones are tried again (unless a race went on without them), and finished ones that
 	// were removed are repeated.
@@ -170,9 +170,9 @@ func settings(base []byte) (lines []string) {
 	return lines
 }
 
-// Return changes to the working directory of the sweep, and reports whether that is another one. If it is gone or unknown, the
+// Chdir changes to the working directory of the sweep, and reports whether that is another one. If it is gone or unknown, the
 // sweep continues here: a run that misses its files fails.
-func (j *Journal) Return() (elsewhere bool, err error) {
+func (j *Journal) Chdir() (elsewhere bool, err error) {
 	here, err := os.Getwd()
 	if err != nil || j.Directory == "" || j.Directory == here {
 		return false, err
@@ -211,8 +211,8 @@ func (j *Journal) Begin() error {
 func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
-		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(j.dir))
-	case disk.Full(err):
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), display.ShellQuote(j.dir))
+	case disk.IsFull(err):
 		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
 	}
 	return badinput.Errorf("--dir: %w; choose another one", err)

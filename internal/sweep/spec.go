@@ -27,11 +27,13 @@ type Range struct {
 	Whole, Log bool
 }
 
+const oneAddress = "only one run can have an address; leave it out, and type "
+
 // settingsOfSweep are the settings that the sweep itself sets, with the reason.
 var settingsOfSweep = map[string]string{
 	"run_dir": "each run has a directory of its own; type --dir DIR for that of the sweep", "resume": "runs go on by themselves",
-	"serve": "only one run can have an address", "serve_keys": "only one run can have an address",
-	"watch": "only one run can have an address",
+	"serve": oneAddress + "grpo serve --run DIR", "serve_keys": oneAddress + "grpo serve --run DIR --keys FILE",
+	"watch": oneAddress + "grpo watch DIR, which shows all runs of the sweep",
 }
 
 // logUniform are the settings that are drawn log-uniformly.

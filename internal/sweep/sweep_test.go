@@ -184,7 +184,7 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	require.Contains(t, results(t, j), "seed=1,failed,,")
 	failed, may := j.Failures()
 	require.Equal(t, []int{1, 1}, []int{failed, may})
-	j, err = (&fakeCommand{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	j, err = (&fakeCommand{fails: map[string]error{"seed=1": ErrDiverged}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	failed, may = j.Failures()
 	require.Equal(t, []int{1, 0}, []int{failed, may}, "a run that broke its policy is not tried again")
@@ -309,7 +309,7 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 			j, err = (&fakeCommand{fails: map[string]error{name: errors.New("no room")}}).drive(t, dir, 2, words, rungs)
 			require.ErrorContains(t, err, "1 of 4 runs failed before step 2, and the race waits for it; the logs are in "+filepath.Join(dir, "logs")+
 				"; type grpo sweep --dir "+dir+" to try it again")
-			require.False(t, slices.ContainsFunc(j.Runs, func(e Entry) bool { return e.State == Left || e.State == Done }))
+			require.False(t, slices.ContainsFunc(j.Runs, func(e Entry) bool { return e.State == Eliminated || e.State == Done }))
 		}
 		j, err = (&fakeCommand{}).drive(t, dir, 2, words, rungs)
 		require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 func TestARaceOfThreeAndOneThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
 	dir := t.TempDir()
-	p := &fakeCommand{fails: map[string]error{"seed=1": fmt.Errorf("step 1: %w", ErrLost)}}
+	p := &fakeCommand{fails: map[string]error{"seed=1": fmt.Errorf("step 1: %w", ErrDiverged)}}
 	j, err := p.drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=2 to 4", "seed=3 to 4"}, p.calls)

@@ -6,44 +6,44 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // mostNamed is how many runs a message names.
 const mostNamed = 16
 
-// Without takes runs out of the sweep: they are not made, and no race waits for them. Naming one again is no error; one that is done
+// Exclude takes runs out of the sweep: they are not made, and no race waits for them. Naming one again is no error; one that is done
 // cannot be taken out. Begin writes the change.
-func (j *Journal) Without(typed []string) error {
+func (j *Journal) Exclude(typed []string) error {
 	named, err := j.named("--without", typed)
 	if err != nil {
 		return err
 	}
 	for _, e := range named {
-		if e.State == Done || e.State == Left {
+		if e.State == Done || e.State == Eliminated {
 			return badinput.Errorf("--without: %s is %s: it has its result already; leave it out of --without", e.Name, e.State)
 		}
-		e.State, e.Again = Out, false
+		e.State, e.Again = Removed, false
 	}
-	if out := j.Out(); len(out) == len(j.Runs) {
+	if out := j.RemovedRuns(); len(out) == len(j.Runs) {
 		return badinput.Errorf("--without: no run of the sweep would be left; name fewer, or begin another sweep in another --dir")
 	}
 	return nil
 }
 
-// With takes runs back in, which then continue where they were. It fails if a race has eliminated others at a rung that they had
+// Readmit takes runs back in, which then continue where they were. It fails if a race has eliminated others at a rung that they had
 // not reached. Begin writes the change.
-func (j *Journal) With(typed []string) error {
+func (j *Journal) Readmit(typed []string) error {
 	named, err := j.named("--with", typed)
 	if err != nil {
 		return err
 	}
 	for _, e := range named {
-		if e.State != Out {
+		if e.State != Removed {
 			return badinput.Errorf("--with: %s was not taken out, it is %s; leave it out of --with", e.Name, e.State)
 		}
-		if i := slices.IndexFunc(j.Runs, func(o Entry) bool { return o.State == Left && len(o.Scores) > len(e.Scores) }); i >= 0 {
+		if i := slices.IndexFunc(j.Runs, func(o Entry) bool { return o.State == Eliminated && len(o.Scores) > len(e.Scores) }); i >= 0 {
 			steps := j.Plan.Rungs[len(j.Runs[i].Scores)-1]
 			return badinput.Errorf("--with: the race dropped others at step %d, which %s had not reached; begin another sweep in another --dir",
 				steps, e.Name)
@@ -81,15 +81,15 @@ func (j *Journal) names() string {
 	}
 	text := strings.Join(names, " ")
 	if more := len(j.Runs) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more, the folders of %s", more, look.Word(j.dir+"/runs"))
+		text += fmt.Sprintf(" and %d more, the folders of %s", more, display.ShellQuote(j.dir+"/runs"))
 	}
 	return text
 }
 
-// Out are the names of the runs that were taken out.
-func (j *Journal) Out() (names []string) {
+// RemovedRuns are the names of the runs that were taken out.
+func (j *Journal) RemovedRuns() (names []string) {
 	for _, e := range j.Runs {
-		if e.State == Out {
+		if e.State == Removed {
 			names = append(names, e.Name)
 		}
 	}
@@ -98,7 +98,7 @@ func (j *Journal) Out() (names []string) {
 
 // outNote says which runs were taken out; "" if none were.
 func (j *Journal) outNote() string {
-	out := j.Out()
+	out := j.RemovedRuns()
 	if len(out) == 0 {
 		return ""
 	}
@@ -110,15 +110,15 @@ func (j *Journal) outNote() string {
 		plural.Pick(len(out), "is", "are"))
 }
 
-// GoOnWithout is what to type to continue without the failed runs that are not worth another try.
-func (j *Journal) GoOnWithout() string {
+// ContinueHint is what to type to continue without the failed runs that are not worth another try.
+func (j *Journal) ContinueHint() string {
 	var names []string
 	for _, e := range j.Runs {
 		if e.State == Failed && e.Again {
 			names = append(names, e.Name)
 		}
 	}
-	which, it := look.Word(strings.Join(names, ",")), plural.Pick(len(names), "it", "them")
+	which, it := display.ShellQuote(strings.Join(names, ",")), plural.Pick(len(names), "it", "them")
 	if len(names) > mostNamed {
 		which = "NAME,NAME"
 	}

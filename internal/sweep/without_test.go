@@ -15,7 +15,7 @@ func excludeRuns(t *testing.T, dir string, names ...string) (*Journal, error) {
 	t.Helper()
 	j, err := Claim(dir, nil)
 	require.NoError(t, err)
-	if err = j.Without(names); err == nil {
+	if err = j.Exclude(names); err == nil {
 		err = j.Begin()
 	}
 	require.NoError(t, j.Close())
@@ -50,7 +50,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	require.Contains(t, string(text), `"state": "taken out"`, "a state that older releases neither make nor compare")
 	j, err := excludeRuns(t, dir, "seed=1")
 	require.NoError(t, err, "a run may be excluded again")
-	require.EqualError(t, j.With([]string{"seed=1"}),
+	require.EqualError(t, j.Readmit([]string{"seed=1"}),
 		"--with: the race dropped others at step 2, which seed=1 had not reached; begin another sweep in another --dir")
 }
 
@@ -66,9 +66,9 @@ func TestARunIsTakenBack(t *testing.T) {
 	require.NoError(t, err)
 	j, err := Claim(dir, nil)
 	require.NoError(t, err)
-	require.ErrorContains(t, j.With([]string{"seed=0"}), "--with: seed=0 was not taken out, it is waiting; leave it out of --with")
-	require.ErrorContains(t, j.With([]string{"seed=7"}), `--with: found "seed=7", expected names of runs; these are seed=0`)
-	require.NoError(t, j.With([]string{"seed=2,seed=1"}))
+	require.ErrorContains(t, j.Readmit([]string{"seed=0"}), "--with: seed=0 was not taken out, it is waiting; leave it out of --with")
+	require.ErrorContains(t, j.Readmit([]string{"seed=7"}), `--with: found "seed=7", expected names of runs; these are seed=0`)
+	require.NoError(t, j.Readmit([]string{"seed=2,seed=1"}))
 	require.NoError(t, j.Begin())
 	require.NoError(t, j.Close())
 	j, err = (&fakeCommand{}).drive(t, dir, 1, words, rungs)
@@ -79,7 +79,7 @@ func TestARunIsTakenBack(t *testing.T) {
 // Without halving, an excluded run is not tried again; names may have commas, and an unknown name is refused.
 func TestARunIsTakenOutByItsName(t *testing.T) {
 	words, dir := []string{"seed=0..1", "max_steps=2,4"}, t.TempDir()
-	lost := map[string]error{"seed=0,max_steps=4": ErrLost, "seed=1,max_steps=2": errors.New("killed")}
+	lost := map[string]error{"seed=0,max_steps=4": ErrDiverged, "seed=1,max_steps=2": errors.New("killed")}
 	_, err := (&fakeCommand{fails: lost}).drive(t, dir, 1, words, nil)
 	require.NoError(t, err)
 	for typed, says := range map[string]string{
@@ -93,7 +93,7 @@ func TestARunIsTakenOutByItsName(t *testing.T) {
 	}
 	j, err := excludeRuns(t, dir, "seed=0,max_steps=4,seed=1,max_steps=2")
 	require.NoError(t, err)
-	require.Equal(t, []string{"seed=0,max_steps=4", "seed=1,max_steps=2"}, j.Out())
+	require.Equal(t, []string{"seed=0,max_steps=4", "seed=1,max_steps=2"}, j.RemovedRuns())
 	p := &fakeCommand{}
 	j, err = p.drive(t, dir, 1, words, nil)
 	require.NoError(t, err)

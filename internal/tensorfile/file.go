@@ -35,7 +35,7 @@ type File struct {
 	entries  map[string]entry
 	names    []string
 	metadata map[string]string
-	made     map[string]Made // tensors whose bytes are computed, not mapped
+	made     map[string]Computed // tensors whose bytes are computed, not mapped
 }
 
 // Open maps a file and checks its header.

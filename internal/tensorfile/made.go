@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Made is a tensor of a file in another format. Its bytes are computed on each access.
-type Made struct {
+// Computed is a tensor of a file in another format. Its bytes are computed on each access.
+type Computed struct {
 	Name     string
 	Encoding kernels.Encoding
 	Shape    []int
@@ -19,9 +19,9 @@ type Made struct {
 	Release  func() // called by File.Release; may be nil
 }
 
-// MadeSet is the set of such tensors of the file at path.
-func MadeSet(path string, tensors []Made) (*Set, error) {
-	f := &File{path: path, entries: map[string]entry{}, made: map[string]Made{}}
+// NewComputedSet is the set of such tensors of the file at path.
+func NewComputedSet(path string, tensors []Computed) (*Set, error) {
+	f := &File{path: path, entries: map[string]entry{}, made: map[string]Computed{}}
 	for _, m := range tensors {
 		if f.Has(m.Name) {
 			return nil, badinput.Errorf("%s: tensor %q is there twice", path, m.Name)

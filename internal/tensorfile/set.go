@@ -31,8 +31,8 @@ type Set struct {
 	until context.Context // nil: no limit
 }
 
-// Until makes Tensor fail with the context's error once ctx ends, so that loading can be interrupted.
-func (s *Set) Until(ctx context.Context) { s.until = ctx }
+// SetContext makes Tensor fail with the context's error once ctx ends, so that loading can be interrupted.
+func (s *Set) SetContext(ctx context.Context) { s.until = ctx }
 
 // OpenModel maps the weights of a Hugging Face model: model.safetensors, or the shards that model.safetensors.index.json
 // lists.

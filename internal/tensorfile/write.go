@@ -62,9 +62,9 @@ func FromFloat32s(name string, values []float32, shape ...int) Source {
 	}}
 }
 
-// Until is w, failing with the context's error once ctx ends, even in the middle of a tensor: so writing a model can be
+// ContextWriter is w, failing with the context's error once ctx ends, even in the middle of a tensor: so writing a model can be
 // interrupted.
-func Until(ctx context.Context, w io.Writer) io.Writer { return cancellableWriter{ctx, w} }
+func ContextWriter(ctx context.Context, w io.Writer) io.Writer { return cancellableWriter{ctx, w} }
 
 type cancellableWriter struct {
 	ctx context.Context

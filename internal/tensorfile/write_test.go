@@ -262,13 +262,13 @@ func TestUntil(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out stoppingWriter
 	out.stop = stop
-	n, err := Until(ctx, &out).Write(make([]byte, 3<<24))
+	n, err := ContextWriter(ctx, &out).Write(make([]byte, 3<<24))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []int{2 << 24, 2 << 24}, []int{n, out.bytes})
-	n, err = Until(ctx, &out).Write(nil)
+	n, err = ContextWriter(ctx, &out).Write(nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Zero(t, n)
-	n, err = Until(t.Context(), io.Discard).Write(make([]byte, 1<<24+5))
+	n, err = ContextWriter(t.Context(), io.Discard).Write(make([]byte, 1<<24+5))
 	require.NoError(t, err)
 	require.Equal(t, 1<<24+5, n)
 }

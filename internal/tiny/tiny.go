@@ -51,8 +51,8 @@ func read(name string) ([]data.Problem, error) {
 	return dataset.Read(context.Background(), name, bytes.NewReader(text))
 }
 
-// Wording is the template of the prompts that the model was trained on.
-func Wording() (*prompt.Builder, error) {
+// PromptTemplate is the template of the prompts that the model was trained on.
+func PromptTemplate() (*prompt.Builder, error) {
 	text, err := files.ReadFile("prompt.tmpl")
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func Wording() (*prompt.Builder, error) {
 	return prompt.Own("the embedded prompt template", string(text))
 }
 
-// HealWording is the template for the answer to a wrong program, in words that the model knows.
-func HealWording() string {
+// HealTemplate is the template for the answer to a wrong program, in words that the model knows.
+func HealTemplate() string {
 	text, _ := files.ReadFile("heal.tmpl") // embedded, so it cannot fail
 	return string(text)
 }

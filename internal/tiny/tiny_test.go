@@ -57,7 +57,7 @@ func TestModel(t *testing.T) {
 	renderer, err := chat.ForModel(tok, chat.Options{})
 	require.NoError(t, err)
 	require.Equal(t, renderer.Stop(), tok.EOS())
-	wording, err := Wording()
+	wording, err := PromptTemplate()
 	require.NoError(t, err)
 	train, heldOut, err := Problems()
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -56,10 +56,10 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), t.cfg.Verb()+" ")
+		return t.record.WithResumeHint(fmt.Errorf("checkpoint %s: %w", dir, err), t.cfg.Verb()+" ")
 	}
 	t.watcher.Saved(dir)
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return t.retain()
 }
 
@@ -124,9 +124,9 @@ func readState(dir, run string) (state, error) {
 	if err := rundir.Verify(dir, s.Checksum); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
 	}
-	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
+	if err := rundir.CheckLogs(run, rundir.Point{Logs: s.Logs}); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err,
-			look.Word(dir))
+			display.ShellQuote(dir))
 	}
 	return s, nil
 }

@@ -127,7 +127,7 @@ func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Met
 	}
 	pairs := p.compare(rows, sums)
 	if slices.ContainsFunc(pairs, func(one pair) bool { return one.h-one.h != 0 }) {
-		t.broken = t.learner.Fail(t.cfg)
+		t.broken = t.learner.NonFiniteError(t.cfg)
 		return nil, t.broken
 	}
 	m.Preferences = p.measure(rows, pairs)

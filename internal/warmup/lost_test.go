@@ -9,12 +9,12 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // A policy that a step made non-finite is neither saved nor evaluated: the last checkpoint stays, and the error says what to type.
 func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, c := range []struct {
 		method, rate string
 		words        []string

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/learning"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -60,7 +60,7 @@ func (m Metrics) Parts(t Timing) []string {
 
 func (p *Preferences) parts() []string {
 	return []string{fmt.Sprintf("accuracy %.3f", p.Accuracy), fmt.Sprintf("margin %s (chosen %s, rejected %s)",
-		look.SignedReward(p.Margin), look.SignedReward(p.Chosen), look.SignedReward(p.Rejected))}
+		display.SignedReward(p.Margin), display.SignedReward(p.Chosen), display.SignedReward(p.Rejected))}
 }
 
 // HeldOut is an evaluation on held-out rows.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -74,9 +74,9 @@ func (t *Trainer) claim(named bool) error {
 	page, perr := readers.Open(t.cfg, dir.Path, t.cfg.Verb())
 	t.record = &record{Dir: dir, Watcher: t.watcher, page: page}
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
+	others, err := provenance.CheckRunDir(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn("run_dir " + display.Line(dir.Path) + " has other files, and no run yet: " + display.Line(strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)
 }
@@ -100,7 +100,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.journal.Open(t.record.File(journalFile)); err != nil {
-		return rundir.Elsewhere(err)
+		return rundir.WithOtherDirHint(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
@@ -122,7 +122,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		}
 	}
 	t.record.begun = true
-	t.report((*readers.Page).GoesOn)
+	t.report((*readers.Page).Update)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (r *record) evaluation(h HeldOut) error {
 // append adds a line to a log. Its error says that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return r.Unwritten(err, r.page.Verb+" ")
+		return r.WithResumeHint(err, r.page.Verb+" ")
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -18,13 +18,13 @@ import (
 type origin struct {
 	checkpoint string // "": none
 	state      state
-	past       provenance.Past
+	past       provenance.ResumeOrigin
 }
 
 // openRecord chooses the run directory, claims it, and finds where the run starts.
 func (t *Trainer) openRecord() (err error) {
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
-	if err := provenance.SettleRunDir(t.cfg); err != nil {
+	if err := provenance.ChooseRunDir(t.cfg); err != nil {
 		return err
 	}
 	if err := t.claim(named); err != nil {
@@ -40,7 +40,7 @@ func (t *Trainer) openRecord() (err error) {
 	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
 		return err
 	}
-	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
+	t.origin.past = provenance.ResumeOrigin{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
 	return t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend)
 }
 
@@ -50,13 +50,13 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 	switch t.cfg.Resume {
 	case "auto":
 	case "never":
-		if rundir.Trained(dir, logFiles) {
+		if rundir.HasRun(dir, logFiles) {
 			return o, badinput.Errorf("run_dir %s has a run, and resume=never; choose another run_dir, or type resume=auto to resume it", dir)
 		}
 	default:
 		key, dir = "resume", t.cfg.Resume
 	}
-	if err := provenance.CheckNamed(dir); err != nil && key == "resume" {
+	if err := provenance.CheckExists(dir); err != nil && key == "resume" {
 		return o, badinput.Errorf("%s=%w", key, err)
 	}
 	if rundir.RunOf(dir) != filepath.Clean(dir) {
@@ -74,7 +74,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 		return err
 	})
 	if err == nil && o.checkpoint == "" && (key == "resume" || len(all) > 0) {
-		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.Refused(damaged, "choose another run_dir for a new run"))
+		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.NoneResumable(damaged, "choose another run_dir for a new run"))
 	}
 	if o.checkpoint == "" {
 		o.state = state{}
@@ -87,7 +87,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 
 // checkParts compares the inputs of the run with those recorded in its checkpoint.
 func (t *Trainer) checkParts() (err error) {
-	if t.parts, err = provenance.Of(t.cfg, &sources.Problems{}, false); err != nil {
+	if t.parts, err = provenance.FingerprintInputs(t.cfg, &sources.Problems{}, false); err != nil {
 		return err
 	}
 	for key, part := range t.set.parts {
@@ -117,7 +117,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 		err = t.learner.Adam.LoadState(filepath.Join(dir, momentsFile))
 	}
 	if err != nil {
-		return provenance.Misfit(dir, err)
+		return provenance.LoadError(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
@@ -131,14 +131,14 @@ func (t *Trainer) resume(ctx context.Context) error {
 }
 
 // Stopped is the message about an interrupted run.
-func (t *Trainer) Stopped() string { return rundir.Stopped(t.cfg.RunDir, t.step) }
+func (t *Trainer) Stopped() string { return rundir.InterruptedMessage(t.cfg.RunDir, t.step) }
 
 // Origin says how the run starts.
 func (t *Trainer) Origin() string {
-	o, from := t.origin, look.Line(t.origin.checkpoint)
+	o, from := t.origin, display.Line(t.origin.checkpoint)
 	switch {
 	case o.checkpoint == "":
-		return "a new run in " + look.Line(t.cfg.RunDir)
+		return "a new run in " + display.Line(t.cfg.RunDir)
 	case o.state.Step >= t.Steps():
 		return fmt.Sprintf("%s: the run has done all of its %s; type epochs=N or max_steps=N for more", from, plural.Of(t.Steps(), "step"))
 	}

@@ -51,7 +51,7 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 	}
 	if cfg.PromptTemplate != "" {
 		var err error
-		if r.encoder.Wording, err = sources.Wording(cfg); err != nil {
+		if r.encoder.Wording, err = sources.PromptTemplate(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -168,7 +168,7 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 		return nil
 	})
 	if err != nil && strings.HasPrefix(err.Error(), key+" ") { // it names the setting already
-		return nil, sources.Absent(r.cfg, key, badinput.Errorf("%w", err))
+		return nil, sources.MissingFile(r.cfg, key, badinput.Errorf("%w", err))
 	}
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", key, err)

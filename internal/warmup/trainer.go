@@ -85,7 +85,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if t.origin.checkpoint == "" {
-		if err := provenance.CheckWhole(t.cfg.Adapter); err != nil {
+		if err := provenance.CheckIntact(t.cfg.Adapter); err != nil {
 			return err
 		}
 	}
@@ -102,10 +102,10 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if err = provenance.CheckWhole(t.lang.Dir); err != nil {
+	if err = provenance.CheckIntact(t.lang.Dir); err != nil {
 		return err
 	}
-	if t.print, err = provenance.OfModel(t.lang.Dir); err != nil {
+	if t.print, err = provenance.FingerprintModel(t.lang.Dir); err != nil {
 		return err
 	}
 	t.lang.TellUnread(t.cfg, t.watcher.Warn)
@@ -115,8 +115,8 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.settleSteps(); err != nil {
 		return err
 	}
-	run := footprint.Run{Config: t.cfg, Backend: t.backend, Dir: t.lang.Dir, Prompt: t.set.longest, Learns: true, Reads: true}
-	if t.memory, err = footprint.Of(run); err != nil {
+	run := footprint.Run{Config: t.cfg, Backend: t.backend, Dir: t.lang.Dir, MaxPrompt: t.set.longest, Trains: true, ScoringOnly: true}
+	if t.memory, err = footprint.Estimate(run); err != nil {
 		return err
 	}
 	if err := t.checkParts(); err != nil {
@@ -151,7 +151,7 @@ func (t *Trainer) load(ctx context.Context) (err error) {
 	if _, _, err := t.policy.Prepare(t.set.longest); err != nil {
 		return err
 	}
-	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy, recipe.Own{}); err != nil {
+	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy, recipe.Overrides{}); err != nil {
 		return err
 	}
 	t.policy.Progress = t.watcher.Advance
@@ -180,7 +180,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			err = serr
 		}
 	}
-	t.report(func(p *readers.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Finish(err) })
 	return err
 }
 
@@ -200,7 +200,7 @@ func (t *Trainer) run(ctx context.Context) error {
 		if err := t.Step(ctx); err != nil {
 			return err
 		}
-		if err := t.ledger.Weighed(t.watcher.Warn); err != nil {
+		if err := t.ledger.RecordHash(t.watcher.Warn); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (t *Trainer) Step(ctx context.Context) (err error) {
 		return err
 	}
 	t.watcher.StepDone(m, timing)
-	t.report((*readers.Page).Follow)
+	t.report((*readers.Page).UpdateIfDue)
 	return nil
 }
 
@@ -285,9 +285,9 @@ func (t *Trainer) checkFinite(ctx context.Context) error {
 	if t.taught == nil {
 		return nil
 	}
-	sound, err := t.learner.Sound(ctx, *t.taught)
+	sound, err := t.learner.IsFinite(ctx, *t.taught)
 	if err == nil && !sound {
-		err = t.learner.Fail(t.cfg)
+		err = t.learner.NonFiniteError(t.cfg)
 		t.broken = err
 	}
 	return err

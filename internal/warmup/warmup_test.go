@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -104,7 +104,7 @@ func read(t *testing.T, dir string, step int) map[string]string {
 
 // A seed determines the run: repeated, after an interrupt, and after the process was killed in the middle.
 func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	for _, method := range []string{configs.SFT, configs.DPO} {
 		data := rowsFile(t, method, 9)
 		words := []string{"data=" + data, "rows_per_step=3", "epochs=2", "learning_rate=1e-3", "save_every=2", "eval_every=2", "lora_rank=2",

@@ -84,7 +84,7 @@ func TestAStepIsSeenWithinASecond(t *testing.T) {
 func TestStepsAreToldTogether(t *testing.T) {
 	const took, all = 20 * time.Millisecond, 30 * time.Second
 	for _, gentle := range []bool{false, true} {
-		following(t, Options{Gentle: gentle}, func(t *testing.T, s *Server, dir string, told <-chan time.Time) {
+		following(t, Options{LowPriority: gentle}, func(t *testing.T, s *Server, dir string, told <-chan time.Time) {
 			for until := time.Now().Add(all); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 				s.takes(took)
 				step(t, dir, 2)

@@ -92,7 +92,7 @@ func (s *Server) measured() string {
 		there[dir] = true
 		at := "{run=" + label(name)
 		going := 0
-		if state == report.GoingOn {
+		if state == report.Running {
 			going = 1
 		}
 		fmt.Fprintf(&up, "grpo_run_up%s} %d\n", at, going)

@@ -65,7 +65,7 @@ grpo_run_up{run="new"} 0
 func TestMetricsWithATicket(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "one"), 1)
-	s, err := New(Options{Paths: []string{root}, Lets: Ticket("secret")})
+	s, err := New(Options{Paths: []string{root}, Authorize: Ticket("secret")})
 	require.NoError(t, err)
 	code, text := get(t, s, "/metrics?ticket=secret")
 	require.Equal(t, http.StatusOK, code)

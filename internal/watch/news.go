@@ -15,7 +15,7 @@ import (
 
 // news has the last steps of a run as data, with which a page updates its charts until it is drawn again.
 type news struct {
-	ends    report.Ends
+	ends    report.TailReader
 	version string
 	told    int      // steps so far
 	last    [][]byte // the last of them, as JSON
@@ -35,7 +35,7 @@ func (s *Server) newest(name, version string, told int) (event string, now int) 
 	defer s.telling.Unlock()
 	n := s.news[name]
 	if n == nil || n.ends.Dir != dir {
-		n = &news{ends: report.Ends{Dir: dir, Name: name}}
+		n = &news{ends: report.TailReader{Dir: dir, Name: name}}
 		s.news[name], told = n, 0
 	}
 	if n.version != version {

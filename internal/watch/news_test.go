@@ -57,7 +57,7 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 		}
 		write(t, dir, "metrics.jsonl", lines.String())
 		synctest.Test(t, func(t *testing.T) {
-			s, err := New(Options{Paths: []string{dir}, Gentle: true})
+			s, err := New(Options{Paths: []string{dir}, LowPriority: true})
 			require.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
@@ -125,7 +125,7 @@ func TestAPageIsDrawnOnceForAll(t *testing.T) {
 	at := time.Now()
 	s.drawn["run"].at = at
 	s.takes(20 * time.Millisecond)
-	s.Gentle = true
+	s.LowPriority = true
 	require.InDelta(t, 6, s.pause("run", time.Time{}).Seconds(), 2)
 	require.Equal(t, minPause, s.pause("other", time.Time{}))
 }

@@ -136,8 +136,8 @@ func (r *run) see(now time.Time) (changed bool) {
 		}
 	}
 	r.state = report.Idle
-	if held, known := rundir.Held(r.dir); held || !known && now.Sub(newest) < recently {
-		r.state = report.GoingOn
+	if held, known := rundir.Locked(r.dir); held || !known && now.Sub(newest) < recently {
+		r.state = report.Running
 	}
 	if mark += string(r.state); mark == r.mark {
 		return false

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
@@ -27,15 +27,15 @@ type Options struct {
 	// Statement returns the text of a problem of the run in a directory, "" if it is unknown. It may be nil.
 	Statement func(dir, problem string) string
 	// Samples answers what is known of the completions of runs.
-	Samples browser.Known
-	// Keep lets the server write the index of a large run's completions into its directory.
-	Keep bool
-	// Later says that missing paths may appear later. Gentle is for a server inside a trainer: drawing takes at most a 300th of the
-	// time, and what is not sent as data with each step is delayed accordingly.
-	Later, Gentle bool
-	// Lets reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
-	Lets  func(ticket string) bool
-	Hosts []string // host names to accept; nil: any
+	Samples browser.Lookup
+	// WriteIndex lets the server write the index of a large run's completions into its directory.
+	WriteIndex bool
+	// AllowMissing says that missing paths may appear later. LowPriority is for a server inside a trainer: drawing takes at most a 300th of
+	// the time, and what is not sent as data with each step is delayed accordingly.
+	AllowMissing, LowPriority bool
+	// Authorize reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
+	Authorize func(ticket string) bool
+	Hosts     []string // host names to accept; nil: any
 }
 
 // Server is the handler of the pages.
@@ -80,7 +80,7 @@ func (s *Server) pause(name string, told time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	apart := min(pauseFactor*s.took, latest)
-	if s.Gentle {
+	if s.LowPriority {
 		apart = max(gentlePauseFactor*s.took, latest)
 	}
 	if d := s.drawn[name]; d != nil && d.at.After(told) {
@@ -101,8 +101,8 @@ const eventsPath = "/events"
 // New makes a server, after one search for runs.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]*drawing{},
-		news: map[string]*news{}, samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
-	if err := s.look(true); err != nil && !s.Later {
+		news: map[string]*news{}, samples: browser.New(o.Samples, o.WriteIndex), gauges: gauges{runs: map[string]*gauge{}}}
+	if err := s.look(true); err != nil && !s.AllowMissing {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET "+eventsPath, s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		look.Refuse(w, r, http.StatusNotFound, "there is no page at "+r.URL.Path)
+		display.HTTPError(w, r, http.StatusNotFound, "there is no page at "+r.URL.Path)
 	})
 	return s, nil
 }
@@ -204,7 +204,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		host = r.Host
 	}
 	if s.Hosts != nil && !slices.Contains(s.Hosts, strings.Trim(host, "[]")) {
-		look.Refuse(w, r, http.StatusMisdirectedRequest, "this server answers on this machine's own names only")
+		display.HTTPError(w, r, http.StatusMisdirectedRequest, "this server answers on this machine's own names only")
 		return
 	}
 	if !s.enter(w, r) {
@@ -226,15 +226,15 @@ const cookie = "grpo_watch"
 
 // enter checks the ticket. One in the URL is moved to a cookie.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
-	if s.Lets == nil {
+	if s.Authorize == nil {
 		return true
 	}
-	if c, err := r.Cookie(cookie); err == nil && s.Lets(c.Value) {
+	if c, err := r.Cookie(cookie); err == nil && s.Authorize(c.Value) {
 		return true
 	}
 	ticket := r.URL.Query().Get("ticket")
-	if !s.Lets(ticket) {
-		look.Refuse(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
+	if !s.Authorize(ticket) {
+		display.HTTPError(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
 		return false
 	}
 	if r.URL.Path == metricsPath { // Prometheus keeps no cookies
@@ -251,15 +251,15 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 // list draws the list of runs.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, "", func() ([]byte, error) {
-		var listed []report.Listed
+		var listed []report.ListedRun
 		for _, name := range s.Runs() {
 			dir, state, ok := s.Where(name)
 			if !ok {
 				continue
 			}
-			l, err := report.Look(dir, name, state)
+			l, err := report.ReadRun(dir, name, state)
 			if err != nil { // show the others nevertheless
-				l = report.Unread(name, err)
+				l = report.UnreadableRun(name, err)
 			}
 			listed = append(listed, l)
 		}
@@ -272,7 +272,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		look.Refuse(w, r, http.StatusNotFound, "there is no run with that name here")
+		display.HTTPError(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
 	s.page(w, r, name, func() ([]byte, error) {
@@ -280,7 +280,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 		if s.Statement != nil {
 			statement = func(problem string) string { return s.Statement(dir, problem) }
 		}
-		return report.Live(dir, name, state, statement)
+		return report.LivePage(dir, name, state, statement)
 	})
 }
 
@@ -315,9 +315,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, draw 
 	page, err := s.redrawn(d, name, draw)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		look.Refuse(w, r, http.StatusNotFound, "the run no longer exists")
+		display.HTTPError(w, r, http.StatusNotFound, "the run no longer exists")
 	case err != nil:
-		look.Refuse(w, r, http.StatusInternalServerError, err.Error())
+		display.HTTPError(w, r, http.StatusInternalServerError, err.Error())
 	default:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(page)

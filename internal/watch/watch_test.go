@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // newRun writes the files of a run of a number of steps.
@@ -150,7 +150,7 @@ func TestPages(t *testing.T) {
 	code, page = get(t, s, "/run/a/first%20run")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, page, `data-run="a/first run"`)
-	require.Contains(t, page, "grpo run_dir="+html.EscapeString(look.Word(dir)))
+	require.Contains(t, page, "grpo run_dir="+html.EscapeString(display.ShellQuote(dir)))
 	require.Contains(t, page, "new EventSource")
 	require.NotContains(t, page, "data-every", "the page does not load itself again")
 	for _, path := range []string{"/run/none", "/run/../../etc", "/run/", "/nothing"} {
@@ -254,7 +254,7 @@ func TestPagesAreKept(t *testing.T) {
 
 func TestWhoMayLook(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), 1)
-	s, err := New(Options{Paths: []string{dir}, Lets: Ticket("secret"), Hosts: []string{"localhost"}})
+	s, err := New(Options{Paths: []string{dir}, Authorize: Ticket("secret"), Hosts: []string{"localhost"}})
 	require.NoError(t, err)
 	ask := func(address string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, address, nil)

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 				return b
 			}
 		}
-		if i > 0 && !forms.All {
+		if i > 0 && !testvariants.Exhaustive {
 			threads := 0
 			t.Run(same[0], func(t *testing.T) {
 				kerneltest.RunDevice(t, kerneltest.Chains, 4, func() kernels.Backend { threads++; return open(kernels.Serial)(threads) })

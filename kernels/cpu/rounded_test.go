@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
@@ -72,9 +72,9 @@ func onRows(t *testing.T, run func(r rows)) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	for i, variant := range Variants() {
 		b := openBare(t, Options{Threads: 2, Variant: variant, Order: kernels.Tiles})
-		for _, T := range []int{1, 33, 70, 16}[:forms.Usual(3, 4)] {
+		for _, T := range []int{1, 33, 70, 16}[:testvariants.Limit(3, 4)] {
 			for _, bytes := range []int{2 << 20, 0} {
-				if bytes == 0 && i > 0 && T < 70 && !forms.All {
+				if bytes == 0 && i > 0 && T < 70 && !testvariants.Exhaustive {
 					break
 				}
 				streamedBytes = bytes

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/tiles"
@@ -35,7 +35,7 @@ func TestAdaptersInTiles(t *testing.T) {
 	for _, bytes := range []int{streamedBytes, 0} {
 		streamedBytes = bytes
 		for i, name := range Variants() {
-			if bytes == 0 && i > 0 && !forms.All {
+			if bytes == 0 && i > 0 && !testvariants.Exhaustive {
 				break
 			}
 			t.Run(fmt.Sprintf("%s, %d bytes", name, bytes), func(t *testing.T) {

@@ -184,7 +184,7 @@ func (b *Backend) Release(of kernels.Buffer) {
 func (b *Backend) Free() (kernels.Room, bool) {
 	free, _, err := b.device.Memory()
 	b.note(err)
-	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.Card().String(), Apart: true}, err == nil
+	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.Card().String(), GPU: true}, err == nil
 }
 
 // Upload copies a slice to the card.

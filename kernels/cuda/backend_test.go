@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -65,7 +65,7 @@ func sums(b *Backend) error {
 
 // A failure on the card while operations are queued is reported by the next Sync, and everything is freed.
 func TestBackendTellsWhatFailed(t *testing.T) {
-	out, ok := apart.Emulated(t, "sums")
+	out, ok := subprocess.Emulated(t, "sums")
 	require.True(t, ok, out)
 	require.Empty(t, out)
 	for env, want := range map[string]string{
@@ -74,7 +74,7 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 		"GRPO_EMU_OOM_AFTER=1K":   "allocating 2400 bytes where ",
 		"GRPO_EMU_OOM_AFTER=3100": "allocating 48 bytes where ",
 	} {
-		out, ok := apart.Emulated(t, "sums", env)
+		out, ok := subprocess.Emulated(t, "sums", env)
 		require.False(t, ok, env)
 		require.Contains(t, out, want, env)
 		require.NotContains(t, out, "closing", env)
@@ -85,7 +85,7 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 // call before has.
 func TestBackendOnALostCard(t *testing.T) {
 	for at := 1; ; at += 23 {
-		out, ok := apart.Emulated(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		out, ok := subprocess.Emulated(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if ok {
 			require.Greater(t, at, 100)
 			return

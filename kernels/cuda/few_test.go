@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -99,7 +99,7 @@ func fewDrawn(b *Backend) error {
 }
 
 func TestFewDrawn(t *testing.T) {
-	out, ok := apart.Emulated(t, "few drawn")
+	out, ok := subprocess.Emulated(t, "few drawn")
 	require.True(t, ok, out)
 	require.Empty(t, out)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -248,7 +248,7 @@ var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 func TestProducts(t *testing.T) {
 	for _, task := range []string{"identity", "products", "codes", "narrowed", "few", "rows alone", "gradients of weights"} {
 		t.Run(task, func(t *testing.T) {
-			out, ok := apart.Emulated(t, task)
+			out, ok := subprocess.Emulated(t, task)
 			require.True(t, ok, out)
 			for _, line := range figure.FindAllStringSubmatch(out, -1) {
 				t.Log(line[1])

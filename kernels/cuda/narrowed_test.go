@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -127,7 +127,7 @@ func narrowingBackend(b *Backend) error {
 }
 
 func TestANarrowingBackend(t *testing.T) {
-	out, ok := apart.Emulated(t, "narrowing backend")
+	out, ok := subprocess.Emulated(t, "narrowing backend")
 	require.True(t, ok, out)
 	require.Empty(t, out)
 }

@@ -6,11 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 // tasks run in processes of their own on the emulated device, with settings of their own.
-var tasks = apart.Tasks{}
+var tasks = subprocess.Tasks{}
 
 func TestMain(m *testing.M) {
 	tasks.Main()

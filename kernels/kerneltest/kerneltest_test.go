@@ -4,7 +4,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // Operands are large and short-lived: letting the heap grow is cheaper than a garbage collection for each of them.
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 // The reference always has one thread, so two numbers of threads are as good as four. Under the race detector its loops take
 // minutes, and there is nothing to find.
 func TestReference(t *testing.T) {
-	if racing.Detected {
+	if race.Enabled {
 		t.Skip("one goroutine")
 	}
 	RunDevice(t, Chains, 1, NewReference)

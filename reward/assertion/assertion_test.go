@@ -21,7 +21,7 @@ import (
 var cells [2]*sandbox.Pool
 
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	code := m.Run()
 	for _, pool := range cells {
 		if pool != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	plainpython.First()
+	plainpython.SetPath()
 	m.Run()
 }
 

@@ -34,19 +34,19 @@ type cells struct {
 	source, config int           // memory files that every cell inherits
 	ownUser        bool          // every cell runs as a user of its own
 	groups         *memoryGroups // nil below RungFull
-	room           *scratch.Room // nil from RungNamespaces on
+	room           *scratch.Root // nil from RungNamespaces on
 
 	mu         sync.Mutex
 	supervisor *jail.Supervisor // nil before the first cell, and after a failure until the next cell
 }
 
 // processLimitAdvice names the limit that allows too few processes and says how to raise it; "" if none does.
-func processLimitAdvice() string { return jail.Crowded() }
+func processLimitAdvice() string { return jail.ProcessLimit() }
 
 // newWorkerFactory prepares a rung. Whether the machine supports the rung turns out only when a cell is made.
 func newWorkerFactory(rung Rung, py *interpreter, preload string) (workerFactory, error) {
 	if rung == RungUnsafe {
-		room, err := scratch.NewRoom() // if this process is killed, a later one removes it
+		room, err := scratch.NewRoot() // if this process is killed, a later one removes it
 		if err != nil {
 			return nil, fmt.Errorf("no scratch directory: %w", err)
 		}
@@ -58,7 +58,7 @@ func newWorkerFactory(rung Rung, py *interpreter, preload string) (workerFactory
 	if rung == RungUID && os.Geteuid() != 0 {
 		return nil, errors.New("only root can run every cell as a user of its own")
 	}
-	if low := jail.Lacks(0, 0, 0); low != "" {
+	if low := jail.LowLimit(0, 0, 0); low != "" {
 		return nil, &lowLimit{low}
 	}
 	c := &cells{rung: rung, source: -1, config: -1, ownUser: os.Geteuid() == 0 && rung != RungLandlock}
@@ -69,7 +69,7 @@ func newWorkerFactory(rung Rung, py *interpreter, preload string) (workerFactory
 		}
 	}
 	if rung < RungNamespaces {
-		if c.room, err = scratch.NewRoom(); err != nil {
+		if c.room, err = scratch.NewRoot(); err != nil {
 			return nil, fmt.Errorf("no scratch directory: %w", err)
 		}
 	}

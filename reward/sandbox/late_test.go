@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 // TestCancelledAsItBegins: a run that is cancelled while its process is being made leaves no process behind on a rung without
 // namespaces that end with the cell. A failure would not show every time, so the long form tries more often.
 func TestCancelledAsItBegins(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	for _, rung := range []Rung{RungLandlock, RungUID} {
 		t.Run(rung.String(), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // repeatable are programs that print what normally differs from one start of an interpreter to the next, and must not differ here.
@@ -34,7 +34,7 @@ var addressed = map[string]string{
 // before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	for _, rung := range forms.Each(2, RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe) {
+	for _, rung := range testvariants.EveryNth(2, RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe) {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			programs := maps.Clone(repeatable)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/forms"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // TestStableVerdicts: a program that needs four fifths of its time limit is OK however many run at once, even
@@ -29,7 +29,7 @@ print("done")
 		limit *= 2
 	}
 	n := size(8, 20)
-	for _, slots := range forms.Each(2, 1, runtime.NumCPU(), 4*runtime.NumCPU()) {
+	for _, slots := range testvariants.EveryNth(2, 1, runtime.NumCPU(), 4*runtime.NumCPU()) {
 		t.Run(fmt.Sprintf("slots=%d", slots), func(t *testing.T) {
 			p := openPool(t, 0, slots)
 			var good atomic.Int64

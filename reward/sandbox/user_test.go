@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // TestOrdinaryUser repeats the attacks and the honest programs as an ordinary user. The short form, which a test binary knows by
 // -test.short, runs each attack on one of the rungs, by turns.
 func TestOrdinaryUser(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	tests := "TestHostile|TestRungs|TestScratch|TestDiesFirst"
 	if full > 0 {
@@ -30,7 +30,7 @@ func TestOrdinaryUser(t *testing.T) {
 // TestHiddenProcesses repeats attacks on RungLandlock where /proc is mounted with hidepid, as on machines with many users: the limits that
 // are enforced from outside must hold. The short form runs one attack of three.
 func TestHiddenProcesses(t *testing.T) {
-	racing.Again(t)
+	race.SkipCovered(t)
 	t.Parallel()
 	// In a PID namespace of its own, because before Linux 5.8 all mounts of /proc in a namespace share the option hidepid.
 	hidden := []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",

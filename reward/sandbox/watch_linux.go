@@ -97,7 +97,7 @@ func (w *watch) send(cpu time.Duration) error {
 	if w.cell.group == nil {
 		space = addressSpace(w.limits)
 	}
-	if low := jail.Lacks(seconds+1, w.limits.Output+1, space); low != "" {
+	if low := jail.LowLimit(seconds+1, w.limits.Output+1, space); low != "" {
 		return &lowLimit{low}
 	}
 	request := binary.NativeEndian.AppendUint64(nil, uint64(seconds))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 //go:embed testdata/programs.txt
@@ -100,7 +100,7 @@ func TestRecordsWithoutLines(t *testing.T) {
 
 // A record may claim more nested loops than a program can have.
 func TestARecordOfLoopsWithoutEnd(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	var record bytes.Buffer
 	record.WriteString(`["o",[`)
 	const n = 10_000

@@ -17,7 +17,7 @@ type Card struct {
 	Device string
 	Size   string // full, two minutes on a large GPU; or smoke, which the emulated one runs in the same time
 
-	Contract []string     // the command that calls HoldContract
+	Contract []string     // the command that calls CheckContract
 	Say      func(string) // called with each result as soon as it is known; may be nil
 }
 

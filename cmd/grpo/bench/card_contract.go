@@ -17,9 +17,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// HoldContract runs the contract tests of the kernels on a GPU, the suite that every backend passes. It prints like go test, and
+// CheckContract runs the contract tests of the kernels on a GPU, the suite that every backend passes. It prints like go test, and
 // exits the process.
-func (c *Card) HoldContract() error {
+func (c *Card) CheckContract() error {
 	size, known := cardSizes[c.Size]
 	if !known {
 		return c.badSize()
@@ -47,7 +47,7 @@ func (c *Card) open() (kernels.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if room, _ := b.Free(); !room.Apart {
+	if room, _ := b.Free(); !room.GPU {
 		err = badinput.Errorf("there is no card here that computes, only %s; type grpo doctor, or --device cuda:0, which say why", b.Name())
 		return nil, errors.Join(err, b.Close())
 	}
@@ -67,7 +67,7 @@ func (c *Card) badSize() error {
 	return badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
 }
 
-// contract runs HoldContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
+// contract runs CheckContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
 // only serve one process.
 func (c *Card) contract(ctx context.Context) (checkResult, error) {
 	p := checkResult{What: "the contract of the kernels"}

@@ -20,7 +20,7 @@ type lockedCard struct {
 	file string
 }
 
-func (lockedCard) Free() (memory.Room, bool) { return memory.Room{Apart: true}, true }
+func (lockedCard) Free() (memory.Room, bool) { return memory.Room{GPU: true}, true }
 func (h lockedCard) Close() error            { return os.Remove(h.file) }
 
 // A card may serve a single process: while another process tests it against the contract, it is free.

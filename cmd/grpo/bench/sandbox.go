@@ -100,8 +100,8 @@ func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 	return err
 }
 
-// Trivial is the median time of the smallest program in a warm sandbox, in milliseconds.
-func Trivial(ctx context.Context, pool *sandbox.Pool) (float64, error) {
+// TrivialLatency is the median time of the smallest program in a warm sandbox, in milliseconds.
+func TrivialLatency(ctx context.Context, pool *sandbox.Pool) (float64, error) {
 	took, err := timeRuns(ctx, 11, func() error { return trivial(ctx, pool) })
 	return milliseconds(took), err
 }

@@ -83,7 +83,7 @@ func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 
 // trivialTime is the time of the smallest program in a warm sandbox.
 func trivialTime(ctx context.Context, pool *sandbox.Pool) string {
-	ms, err := bench.Trivial(ctx, pool)
+	ms, err := bench.TrivialLatency(ctx, pool)
 	if err != nil {
 		return "no time: " + err.Error()
 	}

@@ -13,7 +13,7 @@ import (
 
 // examineGPU checks the driver and its GPUs; rebuilt is why this program could not be rebuilt with the GPU backend.
 func examineGPU(ctx context.Context, rebuilt error) Finding {
-	if !driver.Built && !rebuild.Driver() {
+	if !driver.Built && !rebuild.HasDriver() {
 		return Finding{Name: "gpu", OK: true, Found: "no NVIDIA driver found; grpo computes on the processors"}
 	}
 	found, err := driver.Probe(ctx)

@@ -17,7 +17,7 @@ func ExamineServers(ctx context.Context, path string) []Finding {
 	var all []Finding
 	for _, one := range named {
 		f := Finding{Name: "mcp", OK: true}
-		servers, err := mcp.Open(ctx, []mcp.Server{one}, mcp.Options{CallTime: time.Minute, Taken: tools.Names()})
+		servers, err := mcp.Open(ctx, []mcp.Server{one}, mcp.Options{CallTimeout: time.Minute, ReservedNames: tools.Names()})
 		if err != nil {
 			f.OK, f.Found, f.Do = false, err.Error(), "fix the entry of "+one.Name+" in "+path+", or set \"disabled\": true in it"
 		} else {

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -76,8 +76,8 @@ training (docs/export.md).`,
 			if err := s.check(); err != nil {
 				return err
 			}
-			if at := slices.IndexFunc(readers.Forms, func(f readers.Form) bool { return f.Name == args[0] }); at >= 0 {
-				return s.write(readers.Forms[at], cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
+			if at := slices.IndexFunc(readers.Formats, func(f readers.Format) bool { return f.Name == args[0] }); at >= 0 {
+				return s.write(readers.Formats[at], cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
 			}
 			if args[0] == "parquet" && !strings.HasSuffix(out, ".parquet") {
 				return s.folder(cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
@@ -98,13 +98,13 @@ func checkArgs(_ *cobra.Command, args []string) error {
 	case len(args) == 2 && isFormat(0):
 		return nil
 	case len(args) == 2 && isFormat(1):
-		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], look.Word(args[0]))
+		return badinput.Errorf("the format comes first; type grpo export %s %s", args[1], display.ShellQuote(args[0]))
 	case len(args) == 1 && isFormat(0):
 		return badinput.Errorf("expected the directory of a run; type grpo export %s RUN", args[0])
 	case len(args) == 1:
-		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, look.Word(args[0]))
+		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, display.ShellQuote(args[0]))
 	case len(args) == 2:
-		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, look.Word(args[1]))
+		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, display.ShellQuote(args[1]))
 	}
 	return badinput.Errorf("expected a format and the directory of one run; type grpo export csv RUN")
 }
@@ -115,7 +115,8 @@ type source struct{ dir, table string }
 // check checks that it is a run.
 func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
-		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir,
+			filepath.Join(atomicfile.ResolveLink(s.dir), "..", ".."))
 	}
 	_, err := os.Stat(filepath.Join(s.dir, metricsFile))
 	if errors.Is(err, fs.ErrPermission) {
@@ -240,11 +241,11 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	case "rollouts":
 		err = rollouts.Each(s.dir, line)
 	case "timing":
-		if err = jsonl.Whole(filepath.Join(s.dir, trainLogFile), line); errors.Is(err, fs.ErrNotExist) {
+		if err = jsonl.EachComplete(filepath.Join(s.dir, trainLogFile), line); errors.Is(err, fs.ErrNotExist) {
 			err = nil // packages do not include it
 		}
 	default:
-		err = jsonl.Whole(filepath.Join(s.dir, metricsFile), line)
+		err = jsonl.EachComplete(filepath.Join(s.dir, metricsFile), line)
 	}
 	if errors.Is(err, errStopReading) {
 		return nil
@@ -266,7 +267,7 @@ func (s source) row(line []byte) ([]rows.Cell, error) {
 	}
 	row, err := rows.Flatten(line, true)
 	if s.table == "steps" {
-		row = rows.Known(row)
+		row = rows.Meaningful(row)
 	}
 	return slices.DeleteFunc(row, func(c rows.Cell) bool { return strings.EqualFold(c.Name, "kind") }), err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rows"
@@ -47,9 +47,9 @@ func (w typedRows) end() error                { return w.to.Close() }
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
-			look.Word(s.dir), s.table)
+			display.ShellQuote(s.dir), s.table)
 	}
-	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
 		return err
 	}
@@ -99,19 +99,19 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 // there.
 func writeTables(all []*content, out string, stdout io.Writer) error {
 	unwritten := filepath.Join(out, "tables")
-	beside, done, err := atomicfile.Beside(unwritten)
+	beside, done, err := atomicfile.TempDir(unwritten)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	defer done()
 	for _, t := range all {
 		if err := t.file("parquet", filepath.Join(beside, t.table+".parquet"), io.Discard); err != nil {
-			return atomicfile.Named(unwritten, err)
+			return atomicfile.WithPath(unwritten, err)
 		}
 	}
 	for _, t := range all {
 		path := filepath.Join(out, t.table+".parquet")
-		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.Led(path)); err != nil {
+		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.ResolveLink(path)); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 		t.printWritten(path, stdout)
@@ -120,14 +120,14 @@ func writeTables(all []*content, out string, stdout io.Writer) error {
 }
 
 // write writes the run in the format of another program.
-func (s source) write(form readers.Form, table bool, out string, stdout io.Writer) error {
+func (s source) write(form readers.Format, table bool, out string, stdout io.Writer) error {
 	switch {
 	case table:
 		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
 	case out == "":
-		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.Word(s.dir))
+		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, display.ShellQuote(s.dir))
 	}
-	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	place := destination.Place{Flag: "--out", Path: out, IsDir: true, Run: s.dir}
 	if err := place.Check(); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	}
 	run, err := form.Write(s.dir, out)
 	if err == nil {
-		fmt.Fprintf(stdout, "%s: %s\n", out, form.Reads(out, run))
+		fmt.Fprintf(stdout, "%s: %s\n", out, form.ReadCommand(out, run))
 	}
 	return place.Failed(err)
 }

@@ -70,7 +70,7 @@ func (f *flags) open(ctx context.Context) (judge *reward.Judge, err error) {
 	if err := f.checkJudge(); err != nil {
 		return nil, err
 	}
-	if cfg.Judge, err = judging.Referee(&f.judge, func(why string) { notice.Warn(ctx, why) }); err != nil {
+	if cfg.Judge, err = judging.RefereeConfig(&f.judge, func(why string) { notice.Warn(ctx, why) }); err != nil {
 		return nil, err
 	}
 	return reward.Open(ctx, cfg)

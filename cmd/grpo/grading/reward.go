@@ -41,7 +41,7 @@ completion that was cut off. A reward file with compute_rewards gets all complet
   grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl
   grpo reward --problems tasks.jsonl --completions answers.jsonl --reward weights --reward-weights judge=1 \
     --judge-url http://127.0.0.1:8000/v1 --judge-model NAME`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if problems == "" || completions == "" {
 				return badinput.Errorf("--problems and --completions are needed (see '%s --help')", cmd.CommandPath())
@@ -52,7 +52,7 @@ completion that was cut off. A reward file with compute_rewards gets all complet
 			}
 			defer in.Close()
 			source.KeepColumns = f.cfg.File != ""
-			return sets.With(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+			return sets.WithSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 				f.cfg.Answers = data.AllAnswers(set.Problems())
 				judge, err := f.open(cmd.Context())
 				if err != nil {
@@ -85,7 +85,7 @@ func usable(cmd *cobra.Command, judge *reward.Judge, problems []data.Problem) ([
 	}
 	kept := slices.Clone(problems)
 	for _, f := range slices.Backward(faults) {
-		screen.Tell(cmd.ErrOrStderr(), fmt.Sprintf("problem %s is refused: its checker cannot be used: %s", problems[f.Index].ID, f.Why))
+		screen.PrintLine(cmd.ErrOrStderr(), fmt.Sprintf("problem %s is refused: its checker cannot be used: %s", problems[f.Index].ID, f.Why))
 		kept = slices.Delete(kept, f.Index, f.Index+1)
 	}
 	if len(kept) == 0 {

@@ -65,7 +65,7 @@ q4_0 (4.5), for GGUF only, cost accuracy: the last lines say how much. GGUF supp
 			return f.place().Failed(f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	usage.First(cmd, f.check)
+	usage.CheckBefore(cmd, f.check)
 	f.origin.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`directory` to write; must be empty or not there yet")
@@ -78,7 +78,7 @@ q4_0 (4.5), for GGUF only, cost accuracy: the last lines say how much. GGUF supp
 }
 
 func (f *exportFlags) place() destination.Place {
-	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Anew: true, Run: f.origin.recorded}
+	return destination.Place{Flag: "--out", Path: f.out, IsDir: true, ReplaceEmpty: true, Run: f.origin.recorded}
 }
 
 // check checks the command line before anything is opened.
@@ -137,7 +137,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
-	beside, done, err := atomicfile.Beside(path)
+	beside, done, err := atomicfile.TempDir(path)
 	if err != nil {
 		return badinput.Errorf("--out: %w", err)
 	}
@@ -147,7 +147,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 		return err
 	}
 	var lines []string
-	err = atomicfile.Folder(path, func(unfinished string) error {
+	err = atomicfile.WriteDir(path, func(unfinished string) error {
 		w := modelWriting{source: source, merged: merged, kind: f.kind, dir: unfinished}
 		written, err := w.write(ctx, f.format)
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
@@ -112,7 +112,7 @@ func (f results) rows(line func(string, ...any), step int) {
 	row("loss", threeDecimals(first.Loss), threeDecimals(last.Loss))
 	if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 		row("pairs whose chosen answer has the higher reward", threeDecimals(a.Accuracy), threeDecimals(b.Accuracy))
-		row("reward margin", look.Reward(a.Margin), look.Reward(b.Margin))
+		row("reward margin", display.Reward(a.Margin), display.Reward(b.Margin))
 		line("\nA reward is dpo_beta times log p − log p of the policy that the run began with.\n")
 	} else {
 		line("\nThe loss is the mean of −log p over the tokens of what the assistant says.\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -85,7 +85,7 @@ func exported(t *testing.T, run string) {
 		files []string
 		says  []string
 	}
-	for _, c := range racing.First(
+	for _, c := range race.FirstOnly(
 		form{nil, []string{"config.json", "model.safetensors", "tokenizer.json"}, []string{"weights in bf16", "% of it is in the weights"}},
 		form{[]string{"--format", "gguf"}, []string{"coder-bf16.gguf", "Modelfile"}, []string{"its TEMPLATE gives what"}},
 		form{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"},

@@ -80,13 +80,13 @@ func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error
 	}
 	s = &source{adapter: o.adapter}
 	s.quantise, _ = model.ParseQuantisation(o.quantize) // validated by check
-	if err = provenance.CheckWhole(s.adapter); err != nil {
+	if err = provenance.CheckIntact(s.adapter); err != nil {
 		return nil, err
 	}
 	if s.dir, err = grpo.ModelDir(ctx, o.model); err != nil {
 		return nil, err
 	}
-	if err = cmp.Or(provenance.CheckWhole(s.dir), provenance.CheckBase(s.adapter, s.dir)); err != nil {
+	if err = cmp.Or(provenance.CheckIntact(s.dir), provenance.CheckBase(s.adapter, s.dir)); err != nil {
 		return nil, err
 	}
 	s.name = nameOf(o.model)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/bundle"
 	"github.com/seed-7879b91d/grpo/internal/destination"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -54,7 +54,7 @@ key. It unpacks nothing: to unpack, type tar --zstd -xf FILE.
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`file` to write; it is replaced")
 	fl.StringVar(&f.key, "key", "", "`file` of the secret key to sign with; with --verify, of the public key to check the signature with")
-	fl.StringVar(&f.newKey, "new-key", "", "make a secret key in this `file`, and its public key in FILE"+bundle.PublicEnding)
+	fl.StringVar(&f.newKey, "new-key", "", "make a secret key in this `file`, and its public key in FILE"+bundle.PublicSuffix)
 	fl.StringVar(&f.verify, "verify", "", "verify the package in this `file`")
 	fl.IntVar(&f.step, "step", -1, "use the checkpoint of this step of the run, not the last")
 	cmd.MarkFlagsMutuallyExclusive("out", "verify", "new-key")
@@ -75,7 +75,7 @@ func (f *packFlags) run(args []string, out, talk io.Writer) error {
 	case len(args) != 1:
 		return badinput.Errorf("expected the directory of one run; type grpo package RUN --out FILE, or grpo package --verify FILE")
 	case f.out == "":
-		return badinput.Errorf("--out is missing; type grpo package %s --out %s.tar.zst", look.Word(args[0]), nameOf(args[0]))
+		return badinput.Errorf("--out is missing; type grpo package %s --out %s.tar.zst", display.ShellQuote(args[0]), nameOf(args[0]))
 	}
 	return f.pack(args[0], out, talk)
 }
@@ -86,7 +86,7 @@ func makeKey(path string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: the secret key; keep it to yourself\n%s%s: the public key %s, to verify with\n", path, path,
-		bundle.PublicEnding, bundle.Fingerprint(key))
+		bundle.PublicSuffix, bundle.Fingerprint(key))
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (f *packFlags) check(out io.Writer) error {
 		signed = "signed by " + f.key
 	case c.Signer != nil:
 		signed = fmt.Sprintf("signed by the key %s; type --key FILE%s to hold it to one that you know", bundle.Fingerprint(c.Signer),
-			bundle.PublicEnding)
+			bundle.PublicSuffix)
 	}
 	fmt.Fprintf(out, "%s: whole: %s, %.1f MiB, each with its checksum; %s\n", f.verify, plural.Of(len(c.Files), "file"),
 		float64(c.Bytes)/(1<<20), signed)
@@ -122,7 +122,7 @@ func (f *packFlags) check(out io.Writer) error {
 
 // pack writes a package.
 func (f *packFlags) pack(run string, out, talk io.Writer) error {
-	place := destination.Place{Flag: "--out", Path: f.out, Name: nameOf(run) + ".tar.zst", Run: run, Reads: []string{f.key}}
+	place := destination.Place{Flag: "--out", Path: f.out, Name: nameOf(run) + ".tar.zst", Run: run, Inputs: []string{f.key}}
 	if err := place.Check(); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (f *packFlags) pack(run string, out, talk io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %d files of %s after step %d, %.1f MiB; type grpo package --verify %s to check it\n", f.out, len(files), run,
-		saved.Step(), float64(info.Size())/(1<<20), look.Word(f.out))
+		saved.Step(), float64(info.Size())/(1<<20), display.ShellQuote(f.out))
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/bundle"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // publishFlags are the flags of the verb publish.
@@ -56,7 +56,7 @@ func (f *publishFlags) run(ctx context.Context, args []string, out, talk io.Writ
 	case len(args) != 1:
 		return badinput.Errorf("expected the directory of one run; type grpo publish RUN --repo OWNER/NAME")
 	case f.repo == "":
-		return badinput.Errorf("--repo is missing; type grpo publish %s --repo OWNER/%s", look.Word(args[0]), nameOf(args[0]))
+		return badinput.Errorf("--repo is missing; type grpo publish %s --repo OWNER/%s", display.ShellQuote(args[0]), nameOf(args[0]))
 	}
 	if err := hub.CheckName(f.repo); err != nil {
 		return badinput.Errorf("--repo: %w", err)
@@ -80,7 +80,7 @@ func (f *publishFlags) run(ctx context.Context, args []string, out, talk io.Writ
 		return f.show(client, files, uploads, total, out)
 	}
 	done, err := client.Publish(ctx, hub.Repo{Type: hub.Model, ID: f.repo}, f.private, f.message, uploads, func(what string) {
-		screen.Tell(talk, "sending "+what)
+		screen.PrintLine(talk, "sending "+what)
 	})
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (w *writtenModel) asDirectory(ctx context.Context) (err error) {
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
-			return write(&sizeCounter{tensorfile.Until(ctx, to), &w.bytes})
+			return write(&sizeCounter{tensorfile.ContextWriter(ctx, to), &w.bytes})
 		}
 		sources = append(sources, s)
 	}

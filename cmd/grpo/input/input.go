@@ -33,8 +33,8 @@ func File(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Until is in, but a blocked read, as from a pipe or a terminal, ends when ctx does.
-func Until(ctx context.Context, in io.Reader) io.Reader { return until{ctx, in} }
+// ContextReader is in, but a blocked read, as from a pipe or a terminal, ends when ctx does.
+func ContextReader(ctx context.Context, in io.Reader) io.Reader { return until{ctx, in} }
 
 type until struct {
 	ctx context.Context

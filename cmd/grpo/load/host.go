@@ -60,7 +60,7 @@ func (h *host) begin() (err error) {
 	}
 	rows := l.Clients*(l.Prompt+2*l.Completion) + 2*longest
 	blocks := rows/h.policy.CacheBlock() + 2*l.Clients + 4
-	if h.live, err = sampler.NewLive(h.policy, sampler.Options{MaxSequences: l.Clients + 1, MaxLength: longest, Pace: serving.UsualPace,
+	if h.live, err = sampler.NewLive(h.policy, sampler.Options{MaxSequences: l.Clients + 1, MaxLength: longest, Pace: serving.DefaultPace,
 		CacheBytes: int64(blocks) * int64(h.policy.BlockBytes())}); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (h *host) serve(tok *tokenizer.Tokenizer) error {
 				}
 			}, err
 		}}}, openai.Options{})
-	g, err := gate.New(api, gate.Options{Concurrent: h.load.Clients + 1})
+	g, err := gate.New(api, gate.Options{MaxConcurrent: h.load.Clients + 1})
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,9 @@ func (h *host) serve(tok *tokenizer.Tokenizer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	drawn, served := make(chan error, 1), make(chan error, 1)
 	go func() { drawn <- h.live.Run(ctx) }()
-	go func() { served <- g.Serve(ctx, listener, gate.Door{Drain: time.Second}, openai.Stopping()) }()
+	go func() {
+		served <- g.Serve(ctx, listener, gate.ListenOptions{DrainTimeout: time.Second}, openai.ShutdownCause())
+	}()
 	h.stop = func() error {
 		cancel()
 		if err := <-drawn; !errors.Is(err, context.Canceled) {
@@ -146,7 +148,7 @@ func (o singlePolicy) Policies() []*openai.Policy { return []*openai.Policy{o.Po
 
 func (o singlePolicy) Find(name string) (*openai.Policy, error) {
 	if name != o.Name {
-		return nil, &serving.NotFound{Name: name, There: []string{o.Name}}
+		return nil, &serving.NotFoundError{Name: name, Available: []string{o.Name}}
 	}
 	return o.Policy, nil
 }

@@ -104,7 +104,7 @@ func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 	var gaps, firsts []time.Duration
 	var ratios, decoding []float64
 	if h != nil {
-		r.AloneAtOnce = &Abreast{}
+		r.AloneAtOnce = &Concurrency{}
 	}
 	for i := range l.Runs + 1 {
 		served, err := l.together(ctx, ask, uint64(3*i))
@@ -148,7 +148,7 @@ func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 	if err != nil {
 		return err
 	}
-	r.Mixed, r.MixedRate, r.MixedAtOnce = latencies(mixed.firsts(), mixed.gaps()), mixed.whole(), &Abreast{}
+	r.Mixed, r.MixedRate, r.MixedAtOnce = latencies(mixed.firsts(), mixed.gaps()), mixed.whole(), &Concurrency{}
 	r.MixedAtOnce.add(mixed, l.Clients)
 	r.Long = latencies(long.firsts(), long.gaps())
 	return nil

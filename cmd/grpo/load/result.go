@@ -24,9 +24,9 @@ type Result struct {
 	Ratio    float64   `json:"of_sampler,omitempty"`           // of medians over rounds
 	OfDecode float64   `json:"of_decoder,omitempty"`
 
-	AtOnce      Abreast  `json:"served_at_once"` // what the rates refer to
-	AloneAtOnce *Abreast `json:"sampler_at_once,omitempty"`
-	MixedAtOnce *Abreast `json:"beside_long_at_once,omitempty"`
+	AtOnce      Concurrency  `json:"served_at_once"` // what the rates refer to
+	AloneAtOnce *Concurrency `json:"sampler_at_once,omitempty"`
+	MixedAtOnce *Concurrency `json:"beside_long_at_once,omitempty"`
 
 	Short     *Latencies `json:"together"`
 	Mixed     *Latencies `json:"beside_long,omitempty"`

@@ -33,7 +33,7 @@ all commands into a folder; man looks for yours in ~/.local/share/man/man1.`,
 				if len(words) > 0 {
 					return badinput.Errorf("--out writes the pages of all verbs; leave %s out", strings.Join(words, " "))
 				}
-				if err := (destination.Place{Flag: "--out", Path: out, Folder: true}).Check(); err != nil {
+				if err := (destination.Place{Flag: "--out", Path: out, IsDir: true}).Check(); err != nil {
 					return err
 				}
 				return writeAll(cmd.Root(), out)

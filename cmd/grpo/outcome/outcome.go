@@ -81,9 +81,9 @@ func (r *Report) Print(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "\nchange of greedy pass@1: %s\n", r.Change)
 		return err
 	}
-	if r.Problems >= stats.Few {
+	if r.Problems >= stats.MinProblems {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", stats.TooFew(r.Problems))
+	_, err := fmt.Fprintf(w, "\n%s\n", stats.TooFewNote(r.Problems))
 	return err
 }

@@ -23,7 +23,7 @@ Meanwhile pages show what is indexed. On an address that other machines reach, t
 printed address.`,
 		Example: `  grpo samples runs/first
   grpo samples runs/first --listen 127.0.0.1:7771`,
-		Args: usage.Takes("RUN"),
+		Args: usage.Args("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return watch.Serve(cmd.Context(), cmd.OutOrStdout(), listen, args, "samples/")
 		},

@@ -24,8 +24,8 @@ type fetching struct {
 	began, spoke time.Time
 }
 
-// Fetching returns a function that shows downloads on errs: as a bar on a terminal, else as a line every few seconds.
-func Fetching(errs io.Writer) func(hub.Progress) {
+// DownloadProgress returns a function that shows downloads on errs: as a bar on a terminal, else as a line every few seconds.
+func DownloadProgress(errs io.Writer) func(hub.Progress) {
 	return (&fetching{errs: errs, now: time.Now}).show
 }
 
@@ -96,8 +96,8 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", value, []string{"", "kB", "MB", "GB", "TB"}[unit])
 }
 
-// Reading returns a function that shows the progress of reading a data set, if there is a terminal.
-func Reading(errs io.Writer) func(done, total int64) {
+// ReadProgress returns a function that shows the progress of reading a data set, if there is a terminal.
+func ReadProgress(errs io.Writer) func(done, total int64) {
 	if _, can := drawingWidth(errs); !can {
 		return nil
 	}
@@ -111,8 +111,8 @@ func Reading(errs io.Writer) func(done, total int64) {
 	}
 }
 
-// Building returns a function that shows the progress of a build, if there is a terminal.
-func Building(errs io.Writer) func(done, total int) {
+// BuildProgress returns a function that shows the progress of a build, if there is a terminal.
+func BuildProgress(errs io.Writer) func(done, total int) {
 	if _, can := drawingWidth(errs); !can {
 		return func(int, int) {}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/seed-7879b91d/grpo"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -45,9 +45,9 @@ func New(out, errs io.Writer, quiet, json bool) *Screen {
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
 }
 
-// Unread lets a verb continue if the reader of its output goes away, such as a tee that was interrupted: until done is called, writes
-// fail instead of killing the process. Child processes do not inherit this.
-func Unread() (done func()) {
+// IgnoreBrokenPipe lets a verb continue if the reader of its output goes away, such as a tee that was interrupted: until done is called,
+// writes fail instead of killing the process. Child processes do not inherit this.
+func IgnoreBrokenPipe() (done func()) {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	return func() { signal.Stop(gone) }
@@ -62,7 +62,7 @@ func (s *Screen) Expect(step, last, every int) {
 func (s *Screen) Begun(how string) {
 	s.pace.lap(time.Now())
 	if !s.quiet && !s.json {
-		Tell(s.errs, how)
+		PrintLine(s.errs, how)
 	}
 }
 
@@ -144,7 +144,7 @@ func (s *Screen) summary(m grpo.Metrics, t grpo.Timing, columns int) string {
 
 func (s *Screen) advise(advice []grpo.Advice) {
 	for _, a := range advice {
-		Tell(s.errs, fmt.Sprintf("  %s", a))
+		PrintLine(s.errs, fmt.Sprintf("  %s", a))
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 		}{e, e.Change, advice})
 		return
 	case !s.quiet:
-		Tell(s.out, e.Summary())
+		PrintLine(s.out, e.Summary())
 	}
 	s.advise(advice)
 }
@@ -176,14 +176,14 @@ func (s *Screen) Saved(dir string) {
 // Warn prints a warning.
 func (s *Screen) Warn(what string) {
 	s.End()
-	Tell(s.errs, "  ! "+what)
+	PrintLine(s.errs, "  ! "+what)
 }
 
-// Kept prints where a finished run is, if it has a report; if that could not be written, there is an error already.
-func Kept(w io.Writer, dir string) {
+// PrintRunDir prints where a finished run is, if it has a report; if that could not be written, there is an error already.
+func PrintRunDir(w io.Writer, dir string) {
 	report := filepath.Join(dir, "report.html")
 	if _, err := os.Stat(report); err == nil {
-		fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", look.Line(dir), look.Line(report))
+		fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", display.Line(dir), display.Line(report))
 	}
 }
 
@@ -213,13 +213,13 @@ func sparkline(x []float64, width int) string {
 	return b.String()
 }
 
-// Once returns a function that prints warnings on errs, each of them once.
-func Once(errs io.Writer) func(string) {
+// WarnOnce returns a function that prints warnings on errs, each of them once.
+func WarnOnce(errs io.Writer) func(string) {
 	said := map[string]bool{}
 	return func(what string) {
 		if !said[what] {
 			said[what] = true
-			Tell(errs, "  ! "+what)
+			PrintLine(errs, "  ! "+what)
 		}
 	}
 }

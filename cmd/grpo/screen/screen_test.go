@@ -136,9 +136,9 @@ func TestDownloadsAreToldOf(t *testing.T) {
 func TestAReportThatIsThereIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
-	Kept(&out, dir)
+	PrintRunDir(&out, dir)
 	require.Empty(t, out.String())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "report.html"), nil, 0o600))
-	Kept(&out, dir)
+	PrintRunDir(&out, dir)
 	require.Contains(t, out.String(), "look at "+filepath.Join(dir, "report.html"))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // defaultWidth is the width if it is unknown, as of a pipe, a file, and some terminals.
@@ -51,18 +51,18 @@ func drawingWidth(w io.Writer) (columns int, can bool) {
 	return columns, Redraws(w)
 }
 
-// Shown returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.
-func Shown(w io.Writer) func(text string) string {
+// Sanitizer returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.
+func Sanitizer(w io.Writer) func(text string) string {
 	if _, terminal := Width(w); terminal {
-		return look.Visible
+		return display.Visible
 	}
 	return func(text string) string { return text }
 }
 
-// Tell prints a line, wrapped at words on a terminal. It may quote untrusted text, so control characters become visible symbols, even
+// PrintLine prints a line, wrapped at words on a terminal. It may quote untrusted text, so control characters become visible symbols, even
 // in a file, which may be shown on a terminal later.
-func Tell(w io.Writer, line string) {
-	line = look.Visible(line)
+func PrintLine(w io.Writer, line string) {
+	line = display.Visible(line)
 	if columns, terminal := Width(w); terminal {
 		line = wrap(line, columns)
 	}

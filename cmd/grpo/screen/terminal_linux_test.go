@@ -100,7 +100,7 @@ func newWindow(t *testing.T, widths []int) *window {
 	w.screen = New(w.terminal, w.terminal, false, false)
 	w.screen.Expect(8, 60, 10)
 	w.screen.Phase("sample", 2048)
-	w.show = Fetching(w.terminal)
+	w.show = DownloadProgress(w.terminal)
 	return w
 }
 
@@ -138,11 +138,11 @@ func (w *window) wrapsNothing(t *testing.T) {
 func TestWhatOthersWroteOnATerminal(t *testing.T) {
 	const text = "a\x1b[2Jb\tc\n"
 	end, _, drawn := openPseudoTerminal(t)
-	require.Equal(t, "a␛[2Jb\tc\n", Shown(end)(text))
-	require.Equal(t, text, Shown(new(bytes.Buffer))(text))
+	require.Equal(t, "a␛[2Jb\tc\n", Sanitizer(end)(text))
+	require.Equal(t, text, Sanitizer(new(bytes.Buffer))(text))
 	drawn()
 
 	var kept bytes.Buffer
-	Tell(&kept, "  ! the server reports: boom\x1b]0;x\x07")
+	PrintLine(&kept, "  ! the server reports: boom\x1b]0;x\x07")
 	require.Equal(t, "  ! the server reports: boom␛]0;x␇\n", kept.String(), "what is told is told by grpo, and a log may be shown later")
 }

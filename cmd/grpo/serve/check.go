@@ -28,7 +28,7 @@ func (f *flags) given(typed *pflag.FlagSet) error {
 		return badinput.Errorf("--admin is for a new key; type --new-key NAME --admin, or write admin behind its name " +
 			"in the file of --keys")
 	}
-	return usage.OfTemplate(typed, f.speech.Renderer)
+	return usage.CheckTemplateFlags(typed, f.speech.Renderer)
 }
 
 // check checks what can be checked before anything is loaded.
@@ -82,8 +82,8 @@ func (f *flags) bounds() error {
 	for _, limit := range []struct {
 		flag         string
 		value, least int64
-	}{{"max-n", int64(f.maxN), 1}, {"max-body", f.gate.MaxBody, 1}, {"concurrent", int64(f.gate.Concurrent), 1},
-		{"queue", int64(f.gate.Queue), 1}, {"max-connections", int64(f.door.Connections), 1},
+	}{{"max-n", int64(f.maxN), 1}, {"max-body", f.gate.MaxBody, 1}, {"concurrent", int64(f.gate.MaxConcurrent), 1},
+		{"queue", int64(f.gate.MaxQueued), 1}, {"max-connections", int64(f.door.MaxConnections), 1},
 		{"max-context", int64(f.sampling.MaxLength), 0}, {"max-sequences", int64(f.sampling.MaxSequences), 0},
 		{"max-waiting", int64(f.sampling.MaxWaiting), 0},
 		{"max-sessions", int64(f.maxSessions), 1}, {"max-adapters", int64(f.sampling.Adapters), 1}, {"cache-bytes", f.sampling.CacheBytes, 0},
@@ -98,8 +98,8 @@ func (f *flags) bounds() error {
 	if f.keepSessions < 0 {
 		return badinput.Errorf("--keep-sessions: found %v, expected a time such as 720h, or 0", f.keepSessions)
 	}
-	if f.door.Drain <= 0 {
-		return badinput.Errorf("--drain: found %v, expected a time above 0, such as 30s", f.door.Drain)
+	if f.door.DrainTimeout <= 0 {
+		return badinput.Errorf("--drain: found %v, expected a time above 0, such as 30s", f.door.DrainTimeout)
 	}
 	return nil
 }

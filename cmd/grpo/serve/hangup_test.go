@@ -40,16 +40,16 @@ func TestHangups(t *testing.T) {
 	bob, line, err := gate.NewKey("bob")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
-	require.False(t, f.gate.Keys.Knows(bob))
+	require.False(t, f.gate.Keys.Contains(bob))
 	hangUp(t)
 	require.Contains(t, <-lines, "the keys were read again")
-	require.True(t, f.gate.Keys.Knows(bob))
-	require.False(t, f.gate.Keys.Knows(ada))
+	require.True(t, f.gate.Keys.Contains(bob))
+	require.False(t, f.gate.Keys.Contains(ada))
 
 	require.NoError(t, os.WriteFile(file, []byte("nonsense"), 0o600))
 	hangUp(t)
 	require.Contains(t, <-lines, "the keys could not be read again, and stay as they were")
-	require.True(t, f.gate.Keys.Knows(bob))
+	require.True(t, f.gate.Keys.Contains(bob))
 }
 
 // Without a file of keys, SIGHUP stops the server like any verb.
@@ -74,13 +74,13 @@ func TestAHangupBesideATraining(t *testing.T) {
 	defer beside.Close()
 	tr, err := beside.Open(t.Context(), cfg, b, silentWatcher{}, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.NoError(t, beside.With(t.Context(), func() error {
+	require.NoError(t, beside.During(t.Context(), func() error {
 		bob, line, err := gate.NewKey("bob")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
 		hangUp(t)
-		require.Eventually(t, func() bool { return beside.flags.gate.Keys.Knows(bob) }, time.Minute, time.Millisecond)
-		require.False(t, beside.flags.gate.Keys.Knows(ada))
+		require.Eventually(t, func() bool { return beside.flags.gate.Keys.Contains(bob) }, time.Minute, time.Millisecond)
+		require.False(t, beside.flags.gate.Keys.Contains(ada))
 		return t.Context().Err()
 	}))
 	require.NoError(t, tr.Close())

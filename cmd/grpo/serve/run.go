@@ -44,10 +44,10 @@ func (f *flags) openRun() error {
 		return err
 	}
 	run := r.saved.Settings
-	if r.base, err = serving.Usual(run.Model); err != nil {
+	if r.base, err = serving.DefaultName(run.Model); err != nil {
 		return err
 	}
-	f.speech = serving.Speech{Renderer: run.Renderer, ChatDate: run.ChatDate, ChatVars: run.ChatVars}
+	f.speech = serving.PromptOptions{Renderer: run.Renderer, ChatDate: run.ChatDate, ChatVars: run.ChatVars}
 	f.recorded = r
 	return nil
 }
@@ -85,7 +85,7 @@ func (r *servedRun) page(keys bool) page.Options {
 	}
 	run := r.saved.Settings
 	o.Report = filepath.Join(run.RunDir, "report.html")
-	o.Wording, _ = sources.Wording(run) // its file may be gone
+	o.PromptTemplate, _ = sources.PromptTemplate(run) // its file may be gone
 	o.Run = func() *page.Run {
 		r.mu.Lock()
 		defer r.mu.Unlock()

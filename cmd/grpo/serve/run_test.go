@@ -43,7 +43,7 @@ func train(t *testing.T, dir string, words ...string) {
 	defer beside.Close()
 	tr, err := beside.Open(t.Context(), cfg, b, silentWatcher{}, grpo.WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.NoError(t, beside.With(t.Context(), func() error { return tr.Run(t.Context()) }))
+	require.NoError(t, beside.During(t.Context(), func() error { return tr.Run(t.Context()) }))
 	require.NoError(t, tr.Close())
 	require.NoError(t, b.Close())
 }
@@ -276,6 +276,6 @@ func TestMistakesOfServe(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, none)
 		none.Close()
-		require.NoError(t, none.With(t.Context(), func() error { return nil }))
+		require.NoError(t, none.During(t.Context(), func() error { return nil }))
 	}
 }

@@ -51,7 +51,7 @@ type flags struct {
 	storeBytes       int64
 	listen, newKey   string
 	newAdmin         bool
-	speech           serving.Speech
+	speech           serving.PromptOptions
 	sampling         sampler.Options
 
 	keys, cert, key string
@@ -60,7 +60,7 @@ type flags struct {
 	maxSessions     int
 	keepSessions    time.Duration
 	gate            gate.Options
-	door            gate.Door
+	door            gate.ListenOptions
 	page            page.Options
 	level           slog.Level // of the log
 	logPrompts      bool
@@ -87,7 +87,7 @@ docs/serve.md describes requests, metrics and limits.`,
   grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/checkpoints/step_000060/adapter
   grpo serve --new-key ada >> keys
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.given(cmd.Flags()); err != nil {
 				return err
@@ -109,7 +109,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.adapters, "adapter", nil,
 		"PEFT adapter to serve: `NAME=DIR`, or NAME@MODEL=DIR if there are several models; may be given several times")
 	fl.StringVar(&f.loadable, "adapters", "", "`directory` from which requests may load adapters (POST /v1/load_lora_adapter)")
-	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.UsualAdapters, "most adapters of a model at a time")
+	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.DefaultAdapters, "most adapters of a model at a time")
 	fl.StringArrayVar(&f.runs, "run", nil,
 		"run to serve, `NAME=DIR` or DIR: its model, and its policy as NAME, or by the name of the directory")
 	fl.StringVar(&f.store, "store", "", "serve Tinker clients below /api/v1, and store what they train in this `directory`")
@@ -143,10 +143,10 @@ func (f *flags) register(cmd *cobra.Command) {
 		"memory of a model's KV cache; 0: room for --max-sequences of --max-context, up to half of the free memory")
 	fl.IntVar(&f.maxN, "max-n", 128, "most completions of each prompt of a request")
 	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "most `bytes` of a request")
-	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "most running requests of a key")
-	fl.IntVar(&f.gate.Queue, "queue", 256, "most waiting requests of a key; more are told to retry later (429)")
-	fl.IntVar(&f.door.Connections, "max-connections", 1024, "most connections at a time; more are closed")
-	fl.DurationVar(&f.door.Drain, "drain", 30*time.Second, "`time` for running answers to finish when the server stops")
+	fl.IntVar(&f.gate.MaxConcurrent, "concurrent", 64, "most running requests of a key")
+	fl.IntVar(&f.gate.MaxQueued, "queue", 256, "most waiting requests of a key; more are told to retry later (429)")
+	fl.IntVar(&f.door.MaxConnections, "max-connections", 1024, "most connections at a time; more are closed")
+	fl.DurationVar(&f.door.DrainTimeout, "drain", 30*time.Second, "`time` for running answers to finish when the server stops")
 	fl.BoolVar(&f.logPrompts, "log-prompts", false, "also log the prompts")
 	fl.BoolVar(&f.quiet, "quiet", false, "log nothing")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
@@ -223,39 +223,39 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinker
 		log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.level}))
 	}
 	mux := http.NewServeMux()
-	api := openai.New(openai.Of(host, f.speech), openai.Options{
-		MaxN:    f.maxN,
-		Beside:  f.extraRoutes(),
-		Methods: func(r *http.Request) []string { return refusal.Methods(mux, r, "/") },
-		From:    gate.KeyName,
-		Watch: func(s openai.Served) {
-			g.Metrics.Answer(s.Model, s.First)
+	api := openai.New(openai.NewHost(host, f.speech), openai.Options{
+		MaxN:        f.maxN,
+		OtherRoutes: f.extraRoutes(),
+		Methods:     func(r *http.Request) []string { return refusal.Methods(mux, r, "/") },
+		ClientID:    gate.KeyName,
+		OnAnswer: func(s openai.Latency) {
+			g.Metrics.CountAnswer(s.Model, s.First)
 		},
-		Drawn:   func(d openai.Drawn) { g.Metrics.Drawn(d.Model, d.Prompt, d.Cached, d.Completion) },
-		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
+		OnUsage: func(d openai.TokenUsage) { g.Metrics.CountTokens(d.Model, d.Prompt, d.Cached, d.Completion) },
+		OnError: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
 	mux.Handle("/", api)
 	mux.Handle("/v1/models", api) // or the mux would redirect DELETE of it to /v1/models/
 	adapters.New(host, adapters.Options{
-		Dir:     f.loadable,
-		Barred:  f.adminOnly(),
-		Changed: func(loaded int) { g.Metrics.Adapters(loaded) },
-		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
+		Dir:       f.loadable,
+		Authorize: f.adminOnly(),
+		OnChange:  func(loaded int) { g.Metrics.SetAdapters(loaded) },
+		OnError:   func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	}).Register(mux)
-	f.page.Known = func(ctx context.Context) bool { return gate.KeyName(ctx) != "" }
+	f.page.Authorized = func(ctx context.Context) bool { return gate.KeyName(ctx) != "" }
 	welcome := page.New(f.page)
 	for _, path := range page.Paths() {
 		mux.Handle(path, welcome)
 	}
-	f.gate.Own = func(path string) (int64, bool, bool) { return 0, page.Public(path), false }
+	f.gate.PathLimits = func(path string) (int64, bool, bool) { return 0, page.Public(path), false }
 	if f.store != "" {
 		if tinkerServer, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log,
-			Owner: f.owner(), Room: f.storeBytes}); err != nil {
+			Owner: f.owner(), MaxStoreBytes: f.storeBytes}); err != nil {
 			return nil, nil, fmt.Errorf("--store: %w", err)
 		}
 		mux.Handle("/api/v1/", tinkerServer)
-		f.gate.Own = func(path string) (int64, bool, bool) {
-			bytes, public, own := tinkerServer.Own(path)
+		f.gate.PathLimits = func(path string) (int64, bool, bool) {
+			bytes, public, own := tinkerServer.PathLimits(path)
 			return bytes, public || page.Public(path), own
 		}
 	}
@@ -265,7 +265,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinker
 		}
 		return nil, nil, err
 	}
-	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
+	f.gate.Log, f.gate.LogBodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
 	if g, err = gate.New(mux, f.gate); err != nil {
 		if tinkerServer != nil {
 			err = errors.Join(err, tinkerServer.Close())
@@ -301,7 +301,7 @@ func (f *flags) adminOnly() func(*http.Request) error {
 func (f *flags) refused(log *slog.Logger, err error) {
 	theirs := (*refusal.Error)(nil)
 	switch {
-	case openai.Left(err):
+	case openai.ClientLeft(err):
 		log.Info("the client left")
 	case !errors.As(err, &theirs) || theirs.Status >= 500:
 		log.Error("not answered", "why", err.Error())
@@ -324,7 +324,7 @@ func (f *flags) serve(ctx context.Context, g *gate.Gate, host *serving.Host, lis
 		fail() // the backend failed: stop serving
 	}()
 	following := f.recorded.follow(served, host, g.Log)
-	err := g.Serve(served, listener, f.door, openai.Stopping())
+	err := g.Serve(served, listener, f.door, openai.ShutdownCause())
 	stop()
 	<-following
 	if why := <-drawn; !errors.Is(why, context.Canceled) {

@@ -27,7 +27,7 @@ func (f *flags) checkSessions() (err error) {
 		return badinput.Errorf("--store-bytes and --keep-sessions need a store; type --store DIR, too")
 	}
 	if _, err := os.Stat(filepath.Join(f.store, "secret")); err != nil { // no store yet
-		if err := (destination.Place{Flag: "--store", Path: f.store, Folder: true}).Check(); err != nil {
+		if err := (destination.Place{Flag: "--store", Path: f.store, IsDir: true}).Check(); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tinkerServe
 		return nil
 	}
 	f.trainers, err = sessions.New(sessions.Options{Store: f.store, Config: f.base, Host: host, Models: f.places, Log: log,
-		Most: f.maxSessions, Owner: f.owner(), Keep: f.keepSessions, Room: tinkerServer.HasRoom})
+		MaxSessions: f.maxSessions, Owner: f.owner(), Retention: f.keepSessions, CheckSpace: tinkerServer.HasRoom})
 	if err == nil {
 		f.trainers.Register(mux)
 	}

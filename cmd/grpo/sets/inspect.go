@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -27,8 +27,8 @@ func newInspectCmd() *cobra.Command {
 		Use:     "inspect SOURCE",
 		Example: `  grpo data inspect problems.jsonl`,
 		Short:   "Count a data set by source and kind, list refused rows, show one prompt",
-		Args:    usage.Takes("SOURCE"),
-		RunE: With(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+		Args:    usage.Args("SOURCE"),
+		RunE: WithSet(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
 				return writeSummaryJSON(cmd.OutOrStdout(), set)
 			}
@@ -66,7 +66,7 @@ func writeSummary(out io.Writer, set *dataset.Set, source string, all bool) {
 		source, plural.Of(m.Problems, "problem"), plural.Of(m.Tests, "test"), float64(m.Payload)/1e6, m.SHA256)
 	t := output.NewTable(out, "source", "kind", "problems", "tests")
 	for _, g := range sum.Groups {
-		t.Row(look.Visible(g.Source), g.Kind.String(), fmt.Sprint(g.Problems), fmt.Sprint(g.Tests))
+		t.Row(display.Visible(g.Source), g.Kind.String(), fmt.Sprint(g.Problems), fmt.Sprint(g.Tests))
 	}
 	t.Flush()
 	writeHistogram(out, "characters of the statement", &sum.Lengths)
@@ -74,15 +74,15 @@ func writeSummary(out io.Writer, set *dataset.Set, source string, all bool) {
 
 	fmt.Fprintf(out, "\nrefused rows: %d\n", len(m.Refused))
 	for _, r := range sum.Refusals {
-		fmt.Fprintf(out, "  %d × %s, first %s: %s\n", r.Rows, r.Reason, r.First.Where, look.Visible(r.First.Detail))
+		fmt.Fprintf(out, "  %d × %s, first %s: %s\n", r.Rows, r.Reason, r.First.Where, display.Visible(r.First.Detail))
 	}
 	if all {
 		for i := range m.Refused {
-			fmt.Fprintf(out, "  %s\n", look.Visible(fmt.Sprint(&m.Refused[i])))
+			fmt.Fprintf(out, "  %s\n", display.Visible(fmt.Sprint(&m.Refused[i])))
 		}
 	}
 	if len(m.Unread) > 0 {
-		fmt.Fprintf(out, "columns that are not read: %s\n", look.Visible(strings.Join(slices.Sorted(maps.Keys(m.Unread)), ", ")))
+		fmt.Fprintf(out, "columns that are not read: %s\n", display.Visible(strings.Join(slices.Sorted(maps.Keys(m.Unread)), ", ")))
 	}
 }
 
@@ -112,9 +112,9 @@ func writeExample(out io.Writer, set *dataset.Set, prompts *prompt.Builder, id s
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nexample: %s\n", look.Visible(problems[at].ID))
+	fmt.Fprintf(out, "\nexample: %s\n", display.Visible(problems[at].ID))
 	for _, m := range messages {
-		fmt.Fprintf(out, "──── %s\n%s\n", m.Role, look.Visible(m.Content))
+		fmt.Fprintf(out, "──── %s\n%s\n", m.Role, display.Visible(m.Content))
 	}
 	return nil
 }

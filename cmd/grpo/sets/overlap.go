@@ -23,12 +23,12 @@ func newOverlapCmd() *cobra.Command {
 		Short:   "Find the problems of one data set that are in another, or nearly",
 		Long: `Compares statements, not ids: it finds equal statements (except for white space), and statements that share 70 %
 of their sequences of eight words with another one. A run does the same with data and test_data.`,
-		Args: usage.Takes("TRAIN", "TEST"),
+		Args: usage.Args("TRAIN", "TEST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			test := flags
 			test.split = cmp.Or(testSplit, flags.split)
-			return With(&flags, false, func(cmd *cobra.Command, train *dataset.Set, _ string) error {
-				return With(&test, false, func(cmd *cobra.Command, held *dataset.Set, _ string) error {
+			return WithSet(&flags, false, func(cmd *cobra.Command, train *dataset.Set, _ string) error {
+				return WithSet(&test, false, func(cmd *cobra.Command, held *dataset.Set, _ string) error {
 					writeOverlap(cmd.OutOrStdout(), train.Problems(), held.Problems())
 					return nil
 				})(cmd, args[1:])
@@ -42,7 +42,7 @@ of their sequences of eight words with another one. A run does the same with dat
 
 func writeOverlap(out io.Writer, train, held []data.Problem) {
 	found, same, near := overlap.Find(train, held), 0, 0
-	shown := screen.Shown(out)
+	shown := screen.Sanitizer(out)
 	for i := range held {
 		switch {
 		case found.Same[i] >= 0:

@@ -27,7 +27,7 @@ docs/tasks.md describes the format of your own problems.`,
 		Example: `  grpo data inspect tasks.jsonl
   grpo data fetch agentica-org/DeepCoder-Preview-Dataset
   grpo data convert agentica-org/DeepCoder-Preview-Dataset --collection taco --out taco.jsonl`,
-		Args: usage.Takes(),
+		Args: usage.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newInspectCmd(), newFingerprintCmd(), newFetchCmd(), newConvertCmd(), newOverlapCmd())
@@ -41,7 +41,7 @@ func newFetchCmd() *cobra.Command {
 		Example: `  grpo data fetch agentica-org/DeepCoder-Preview-Dataset`,
 		Short:   "Download a data set from the Hub, and print the paths of its files",
 		Long:    "Downloads what is not in the cache yet. An interrupted download continues where it stopped.",
-		Args:    usage.Takes("SOURCE"),
+		Args:    usage.Args("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt := flags.options(cmd)
 			files, err := dataset.Locate(cmd.Context(), args[0], opt)
@@ -66,8 +66,8 @@ func newFingerprintCmd() *cobra.Command {
 		Short:   "Print the SHA-256 of a data set in normal form, and of each of its files",
 		Long: `The first line is the fingerprint of the set, for expected_dataset_hash: the SHA-256 of what
 'grpo data convert' writes. It does not depend on the format of the files.`,
-		Args: usage.Takes("SOURCE"),
-		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+		Args: usage.Args("SOURCE"),
+		RunE: WithSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			m, out := set.Manifest(), cmd.OutOrStdout()
 			fmt.Fprintf(out, "%s  %s (%s, %s)\n", m.SHA256, source, plural.Of(m.Problems, "problem"), plural.Of(m.Tests, "test"))
 			for _, f := range m.Files {
@@ -88,8 +88,8 @@ func newConvertCmd() *cobra.Command {
 		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
 		Short:   "Write a data set as JSON Lines: one problem with its tests per line",
 		Long:    "Rows of no known format are left out and counted; 'grpo data inspect --refused' lists them.",
-		Args:    usage.Takes("SOURCE"),
-		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
+		Args:    usage.Args("SOURCE"),
+		RunE: WithSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error
 			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
 				err = fill(cmd.OutOrStdout())
@@ -103,8 +103,8 @@ func newConvertCmd() *cobra.Command {
 			return err
 		}),
 	}
-	usage.First(cmd, func(args []string) error {
-		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
+	usage.CheckBefore(cmd, func(args []string) error {
+		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}.Check()
 	})
 	flags.Register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "file to write (default: standard output)")

@@ -29,11 +29,11 @@ func (f *Flags) Register(cmd *cobra.Command, split string) {
 // options converts the flags; progress is shown on standard error.
 func (f *Flags) options(cmd *cobra.Command) dataset.Options {
 	return dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, AnswerMatch: match.By(f.answerMatch),
-		KeepColumns: f.KeepColumns, Progress: screen.Reading(cmd.ErrOrStderr())}
+		KeepColumns: f.KeepColumns, Progress: screen.ReadProgress(cmd.ErrOrStderr())}
 }
 
-// With opens the set that a verb's argument names, calls use, and closes it.
-func With(flags *Flags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
+// WithSet opens the set that a verb's argument names, calls use, and closes it.
+func WithSet(flags *Flags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		opt := flags.options(cmd)
 		opt.Empty = empty

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -73,8 +73,8 @@ type Card struct {
 	Contamination *Contamination `json:"contamination"` // null: not checked
 }
 
-// Evaluated is the input of a card.
-type Evaluated struct {
+// CardInput is the input of a card.
+type CardInput struct {
 	Evaluator  *grpo.Evaluator
 	Evaluation *grpo.Evaluation
 	Report     *outcome.Report
@@ -83,7 +83,7 @@ type Evaluated struct {
 }
 
 // Card makes the card.
-func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
+func (p *Plan) Card(ctx context.Context, e CardInput) (*Card, error) {
 	cfg := e.Evaluator.Settings()
 	c := &Card{Suite: p.Suite.Name, Title: p.Suite.Title, Source: p.Source, SHA256: p.Origin.SHA256, Commit: p.Origin.Commit,
 		From: p.flags.from, To: p.flags.to, Difficulty: p.Options.Difficulty, Problems: e.Report.Problems, Refused: len(p.Refused),
@@ -94,7 +94,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 		MemoryLimit: 1024, Precision: cfg.Precision, Order: cfg.Order, Backend: e.Report.Backend, Program: version.Program(),
 		Results: results(e.Evaluation, cfg.Seed)}
 	language := e.Evaluator.Language()
-	print, err := provenance.OfModel(language.Dir)
+	print, err := provenance.FingerprintModel(language.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 		}
 	}
 	if adapter != "" {
-		if print, err = provenance.OfAdapter(adapter); err != nil {
+		if print, err = provenance.FingerprintAdapter(adapter); err != nil {
 			return nil, err
 		}
 		c.Adapter, c.AdapterSHA = adapter, print.SHA256
@@ -188,6 +188,6 @@ func (c *Card) Print(w io.Writer) error {
 		b.WriteString("different from the papers: " + strings.Join(c.Deviations, "; ") + "\n")
 	}
 	b.WriteString(c.Contamination.String() + "\n")
-	_, err := io.WriteString(w, look.Visible(b.String()))
+	_, err := io.WriteString(w, display.Visible(b.String()))
 	return err
 }

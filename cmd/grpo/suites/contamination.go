@@ -21,23 +21,23 @@ import (
 
 // Contamination says which problems of the suite occur in possible training data.
 type Contamination struct {
-	Against []Against `json:"against"`
-	Same    int       `json:"same"` // problems, each counted once
-	Near    int       `json:"near"`
+	Against []SearchedData `json:"against"`
+	Same    int            `json:"same"` // problems, each counted once
+	Near    int            `json:"near"`
 	// Worst are the problems most like the data, identical ones first.
-	Worst []Alike `json:"worst"`
+	Worst []Overlap `json:"worst"`
 }
 
-// Against is data that was searched.
-type Against struct {
+// SearchedData is data that was searched.
+type SearchedData struct {
 	Source   string `json:"source"`
 	SHA256   string `json:"sha256,omitempty"`
 	Problems int    `json:"problems"`
 	Failed   string `json:"failed,omitempty"` // why it could not be searched
 }
 
-// Alike is a problem of the suite that occurs in the data.
-type Alike struct {
+// Overlap is a problem of the suite that occurs in the data.
+type Overlap struct {
 	Problem string  `json:"problem"`
 	Other   string  `json:"other"` // in the data
 	Source  string  `json:"source"`
@@ -49,10 +49,10 @@ type Alike struct {
 const mostListed = 20
 
 // contamination searches the data of --against, or of the run's training, for the problems of the suite.
-func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, error) {
-	c := &Contamination{Worst: []Alike{}}
-	var found []Alike
-	look := func(a Against, others []data.Problem) {
+func (p *Plan) contamination(ctx context.Context, e CardInput) (*Contamination, error) {
+	c := &Contamination{Worst: []Overlap{}}
+	var found []Overlap
+	look := func(a SearchedData, others []data.Problem) {
 		a.Problems = len(others)
 		c.Against = append(c.Against, a)
 		found = append(found, similarQuestions(a.Source, others, e.Evaluator.HeldOut())...)
@@ -64,7 +64,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 		for _, source := range against {
 			a, others, err := open(ctx, source, "train")
 			if err != nil { // further down than checkAgainst looked: do not lose the evaluation for it
-				c.Against = append(c.Against, Against{Source: source, Failed: err.Error()})
+				c.Against = append(c.Against, SearchedData{Source: source, Failed: err.Error()})
 				continue
 			}
 			look(a, others)
@@ -72,7 +72,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	case e.Run != nil:
 		a, others, err := open(ctx, e.Run.Data, e.Run.DataSplit)
 		if err != nil { // the run's data may be gone
-			c.Against = append(c.Against, Against{Source: e.Run.Data, Failed: err.Error()})
+			c.Against = append(c.Against, SearchedData{Source: e.Run.Data, Failed: err.Error()})
 			return c, nil
 		}
 		look(a, others)
@@ -111,8 +111,8 @@ func nothingAsked(source string) error {
 }
 
 // count counts each problem once, by its best match.
-func (c *Contamination) count(found []Alike) {
-	slices.SortStableFunc(found, func(a, b Alike) int {
+func (c *Contamination) count(found []Overlap) {
+	slices.SortStableFunc(found, func(a, b Overlap) int {
 		if a.same != b.same {
 			return map[bool]int{true: -1, false: 1}[a.same]
 		}
@@ -135,7 +135,7 @@ func (c *Contamination) count(found []Alike) {
 }
 
 // open reads the questions of a data set, in whatever form its rows are.
-func open(ctx context.Context, source, split string) (a Against, problems []data.Problem, err error) {
+func open(ctx context.Context, source, split string) (a SearchedData, problems []data.Problem, err error) {
 	a.Source = source
 	if source == configs.DefaultPreset {
 		problems, _, err = tiny.Problems()
@@ -197,7 +197,7 @@ func nameOf(r dataset.Record) (name string) {
 }
 
 // similarQuestions compares only the questions: the rest of a prompt, and how answers are judged, is the suite's own.
-func similarQuestions(source string, others, held []data.Problem) (found []Alike) {
+func similarQuestions(source string, others, held []data.Problem) (found []Overlap) {
 	statements := func(problems []data.Problem) []data.Problem {
 		bare := make([]data.Problem, len(problems))
 		for i := range problems {
@@ -209,9 +209,9 @@ func similarQuestions(source string, others, held []data.Problem) (found []Alike
 	for i := range held {
 		switch {
 		case r.Same[i] >= 0:
-			found = append(found, Alike{Problem: held[i].ID, Other: others[r.Same[i]].ID, Source: source, Share: 1, same: true})
+			found = append(found, Overlap{Problem: held[i].ID, Other: others[r.Same[i]].ID, Source: source, Share: 1, same: true})
 		case r.Near[i] >= 0:
-			found = append(found, Alike{Problem: held[i].ID, Other: others[r.Near[i]].ID, Source: source, Share: r.Like[i]})
+			found = append(found, Overlap{Problem: held[i].ID, Other: others[r.Near[i]].ID, Source: source, Share: r.Like[i]})
 		}
 	}
 	return found

@@ -128,14 +128,14 @@ func (f *Flags) CheckCard(run string) error {
 	return destination.Place{Flag: "--card", Path: f.Card, Name: "card.md", Run: run}.Check()
 }
 
-// Asked are the flags of the verb for which a suite has its own defaults.
-type Asked struct {
+// Requested are the flags of the verb for which a suite has its own defaults.
+type Requested struct {
 	Samples, K, MaxTokens *int
 	Temperature           *float64
 }
 
-// Settle sets the suite's defaults for what the user did not say.
-func (p *Plan) Settle(a Asked) {
+// ApplyDefaults sets the suite's defaults for what the user did not say.
+func (p *Plan) ApplyDefaults(a Requested) {
 	s := p.Suite.Settings
 	if !p.changed("samples") {
 		*a.Samples = s.Samples

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/forms"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -60,8 +60,8 @@ func TestOracle(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.SandboxSlots = 1
 	for name, n := range map[string]int{"humaneval": 3, "mbpp": 4, "mbpp-sanitized": 2, "gsm8k": 2} {
-		for _, style := range racing.First(suite.Chat, suite.Completion) {
-			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !forms.All) {
+		for _, style := range race.FirstOnly(suite.Chat, suite.Completion) {
+			if style == suite.Completion && (name == "mbpp-sanitized" || name != "humaneval" && !testvariants.Exhaustive) {
 				continue
 			}
 			j, err := plan(t, name, style).Oracle(t.Context(), &cfg)
@@ -98,10 +98,10 @@ func judgeContests(t *testing.T, cfg *configs.Config) {
 	require.Len(t, answers, 4)
 	wrong := answers[0]
 	wrong.Text = "```python\nprint(2)\n```"
-	j := &Judged{}
+	j := &OracleResult{}
 	require.NoError(t, j.judge(t.Context(), cfg, append(answers, wrong)))
 	require.Equal(t, []any{5, 4}, []any{j.Solutions, j.Right})
-	require.Equal(t, []Failed{{Problem: "lamp_a", Verdict: reward.WA}}, j.Wrong)
+	require.Equal(t, []FailedSolution{{Problem: "lamp_a", Verdict: reward.WA}}, j.Wrong)
 }
 
 func TestSettle(t *testing.T) {
@@ -109,10 +109,10 @@ func TestSettle(t *testing.T) {
 	given := map[string]bool{"temperature": true}
 	p.changed = func(flag string) bool { return given[flag] }
 	samples, k, tokens, temperature := 4, 0, 0, 1.0
-	p.Settle(Asked{&samples, &k, &tokens, &temperature})
+	p.ApplyDefaults(Requested{&samples, &k, &tokens, &temperature})
 	require.Equal(t, []any{10, 5, 2000, 1.0}, []any{samples, k, tokens, temperature})
 	given, samples = map[string]bool{"samples": true}, 3
-	p.Settle(Asked{&samples, &k, &tokens, &temperature})
+	p.ApplyDefaults(Requested{&samples, &k, &tokens, &temperature})
 	require.Equal(t, []any{3, 3, 0.2}, []any{samples, k, temperature})
 }
 
@@ -210,13 +210,13 @@ func TestContamination(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, problems, 3)
 	require.NotEmpty(t, a.SHA256)
-	c := &Contamination{Against: []Against{{Source: path, Problems: 3}}}
+	c := &Contamination{Against: []SearchedData{{Source: path, Problems: 3}}}
 	c.count(append(similarQuestions("other", problems[1:2], held), similarQuestions(path, problems, held)...))
 	require.Equal(t, []int{1, 1, 2}, []int{c.Same, c.Near, len(c.Worst)})
 	require.Equal(t, []string{"a", path + ":1", "b", "7"},
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
 	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
-	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
+	c.Worst = []Overlap{{Problem: "b", Other: "7", Share: 0.998}}
 	require.Contains(t, c.String(), "(b is 99 % of 7)", "99.8 % is not rounded to 100 %")
 	c.Worst[0].Problem = "a|b\nc"
 	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one row")
@@ -225,7 +225,7 @@ func TestContamination(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
 	flags := &Flags{against: []string{path}}
 	require.NoError(t, flags.checkAgainst(t.Context()), "only rows up to the first with a problem's text are read")
-	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
+	c, err = (&Plan{flags: flags}).contamination(t.Context(), CardInput{})
 	require.NoError(t, err, "an evaluation is not lost")
 	require.Contains(t, c.String(), "contamination: unknown, as "+path+" cannot be read: ")
 	_, problems, err = open(t.Context(), "tiny", "train")
@@ -240,6 +240,6 @@ func TestStrings(t *testing.T) {
 	require.Equal(t, "LiveCodeBench, code generation, 2024-08-01 to the last, hard", p.String())
 	require.Equal(t, "````\na\n```python\nx\n```\n````", fencedBlock("a\n```python\nx\n```\n"))
 	var out strings.Builder
-	require.NoError(t, (&Judged{Refused: 1}).Print(&out))
+	require.NoError(t, (&OracleResult{Refused: 1}).Print(&out))
 	require.Contains(t, out.String(), "\n1 problem left out, whose tests fit no known shape\n")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/compare"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -99,7 +99,7 @@ type result struct {
 }
 
 func (a *evalFlags) run(cmd *cobra.Command, dir string, p Program) error {
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	steps, err := grpo.SavedSteps(dir)
 	if err != nil {
 		return err
@@ -265,11 +265,11 @@ func (a *evalFlags) print(out io.Writer, dir string, all []result) error {
 	}
 	at := all[top]
 	fmt.Fprintf(out, "\n%s; %s. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
-		plural.Of(at.Problems, "problem"), says, look.Word(at.dir))
+		plural.Of(at.Problems, "problem"), says, display.ShellQuote(at.dir))
 	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
-		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", look.Word(modelOf(dir)), look.Word(adapter))
+		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", display.ShellQuote(modelOf(dir)), display.ShellQuote(adapter))
 	}
-	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", look.Word(dir), at.step)
+	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", display.ShellQuote(dir), at.step)
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (c childRuns) run(ctx context.Context, e sweep.Entry, words []string) error
 // why is the error of a child process. It wraps ErrLost if the run broke its policy.
 func why(log *os.File, from int64, err error) error {
 	said := reason(log, from, err)
-	if learning.Told(said) {
+	if learning.OutputDiverged(said) {
 		return brokenPolicyError(said)
 	}
 	return errors.New(said)
@@ -77,7 +77,7 @@ func why(log *os.File, from int64, err error) error {
 type brokenPolicyError string
 
 func (l brokenPolicyError) Error() string { return string(l) }
-func (l brokenPolicyError) Unwrap() error { return sweep.ErrLost }
+func (l brokenPolicyError) Unwrap() error { return sweep.ErrDiverged }
 
 // reason is why a process ended: it was killed, or the last line of its output.
 func reason(log *os.File, from int64, err error) string {

@@ -50,11 +50,11 @@ func TestARunThatLostItsPolicy(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	defer log.Close()
-	for last, want := range map[string]bool{"step 3: " + learning.ErrLost.Error() + "; lower it": true, "the disk is full": false} {
+	for last, want := range map[string]bool{"step 3: " + learning.ErrDiverged.Error() + "; lower it": true, "the disk is full": false} {
 		cmd := exec.Command("sh", "-c", "echo 'grpo: "+last+"' >&2; exit 2")
 		cmd.Stderr = log
 		err := why(log, 0, cmd.Run())
 		require.EqualError(t, err, last+" ("+log.Name()+")")
-		require.Equal(t, want, errors.Is(err, sweep.ErrLost))
+		require.Equal(t, want, errors.Is(err, sweep.ErrDiverged))
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -39,15 +39,15 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	}
 	done := 0
 	for _, e := range j.Runs {
-		if e.State == sweep.Done || e.State == sweep.Left {
+		if e.State == sweep.Done || e.State == sweep.Eliminated {
 			done++
 		}
 	}
-	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), look.Line(f.dir))
+	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), display.Line(f.dir))
 	if done > 0 {
 		fmt.Fprintf(out, ", %d of them done", done)
 	}
-	if taken := len(j.Out()); taken > 0 {
+	if taken := len(j.RemovedRuns()); taken > 0 {
 		fmt.Fprintf(out, ", %d taken out", taken)
 	}
 	fmt.Fprintf(out, "\nsettings: %s\n", strings.Join(j.Plan.Words, " "))
@@ -92,7 +92,7 @@ func planMemory(ctx context.Context, all []*configs.Config, open bench.Opener) (
 			return 0, room, known, err
 		}
 		settings := *cfg
-		p, err := footprint.Of(footprint.Run{Config: &settings, Backend: b, Dir: dir, Learns: true, Cells: cfg.Sandbox != "fusion"})
+		p, err := footprint.Estimate(footprint.Run{Config: &settings, Backend: b, Dir: dir, Trains: true, LocalSandbox: cfg.Sandbox != "fusion"})
 		if err != nil {
 			return 0, room, known, err
 		}

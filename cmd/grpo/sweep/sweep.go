@@ -25,7 +25,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -88,7 +88,7 @@ shows what they need.`,
 }
 
 func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	switch given := cmd.Flags().Changed; {
 	case given("rungs") && !f.halving:
 		return badinput.Errorf("--rungs needs --halving; type --halving, too")
@@ -108,7 +108,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	if !utf8.ValidString(f.dir) {
 		return badinput.Errorf("--dir: found bytes that are not UTF-8, and run_dir of its runs may have none") // as every setting
 	}
-	if err := (destination.Place{Flag: "--dir", Path: f.dir, Folder: true}).Check(); err != nil {
+	if err := (destination.Place{Flag: "--dir", Path: f.dir, IsDir: true}).Check(); err != nil {
 		return err
 	}
 	out, ctx := cmd.OutOrStdout(), cmd.Context()
@@ -133,7 +133,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: childRuns{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.Word(f.dir))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", display.ShellQuote(f.dir))
 			return errors.Join(p.Stopped(said), dropInterruption(err))
 		}
 		return f.unwritten(err)
@@ -151,25 +151,25 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(j.With(f.with), j.Without(f.without)); err != nil {
+	if err := cmp.Or(j.Readmit(f.with), j.Exclude(f.without)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	elsewhere, err := j.Return()
+	elsewhere, err := j.Chdir()
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	if elsewhere {
-		fmt.Fprintf(out, "in %s, where the sweep was begun\n", look.Line(j.Directory))
+		fmt.Fprintf(out, "in %s, where the sweep was begun\n", display.Line(j.Directory))
 	}
 	return j, nil
 }
 
 // unwritten adds to the error of a full disk what to do.
 func (f *flags) unwritten(err error) error {
-	if !disk.Full(err) {
+	if !disk.IsFull(err) {
 		return err
 	}
-	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), display.ShellQuote(f.dir))
 }
 
 // dropInterruption drops the error of an interruption.
@@ -253,7 +253,7 @@ func resolveSettings(j *sweep.Journal) (all []*configs.Config, err error) {
 	}
 	var mistakes []error
 	for _, e := range j.Runs {
-		if e.State == sweep.Out {
+		if e.State == sweep.Removed {
 			continue
 		}
 		cfg, err := configs.Load(configs.Source{File: base.Name(), Overrides: e.Words})
@@ -283,7 +283,7 @@ func writeResults(out io.Writer, j *sweep.Journal) error {
 	failed, again := j.Failures()
 	next := ""
 	if again > 0 {
-		next = "; " + j.TryAgain(again)
+		next = "; " + j.RetryHint(again)
 	}
 	if c == nil {
 		return fmt.Errorf("%s failed; %s%s why%s", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/mcp"
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
@@ -45,7 +45,7 @@ TOOL it calls that tool and prints the text that the model would get. ARGUMENTS 
 			if err != nil {
 				return err
 			}
-			o := mcp.Options{CallTime: time.Duration(seconds * float64(time.Second)), Taken: tools.Names()}
+			o := mcp.Options{CallTimeout: time.Duration(seconds * float64(time.Second)), ReservedNames: tools.Names()}
 			servers, err := mcp.Open(cmd.Context(), named, o)
 			if err != nil {
 				return err
@@ -79,7 +79,7 @@ func callTool(cmd *cobra.Command, servers *mcp.Servers, words []string, most int
 	}
 	said, err := kit.Call(cmd.Context(), words[0], given)
 	if err == nil {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Shown(cmd.OutOrStdout())(tools.Fit(said, most)))
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Sanitizer(cmd.OutOrStdout())(tools.Fit(said, most)))
 	}
 	return err
 }
@@ -117,10 +117,10 @@ func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 		}
 		_ = json.Unmarshal(t.Schema, &known) // whatever can be read of the schema
 		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
-		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", look.Line(t.Name), look.Line(t.Server), look.Visible(tools.Fit(what, 400)))
+		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", display.Line(t.Name), display.Line(t.Server), display.Visible(tools.Fit(what, 400)))
 		errs = append(errs, err)
 		if needed := known.Function.Parameters.Required; len(needed) > 0 {
-			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", look.Line(strings.Join(needed, ", ")))
+			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", display.Line(strings.Join(needed, ", ")))
 			errs = append(errs, err)
 		}
 	}

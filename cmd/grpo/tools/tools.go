@@ -31,7 +31,7 @@ func Command() *cobra.Command {
 		Long: `Calls a tool as a model would, in the sandbox of this machine, and prints the text that the model would get.
 docs/tools.md describes the tools.`,
 		Example: "  echo '6*7' | grpo tool python -",
-		Args:    usage.Takes(),
+		Args:    usage.Args(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(pythonCommand(), traceCommand(), testsCommand(), mcpCommand())
@@ -79,7 +79,7 @@ func call(cmd *cobra.Command, kit *tools.Kit, name string, args any) error {
 	}
 	text, err := kit.Call(cmd.Context(), name, raw)
 	if err == nil {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Shown(cmd.OutOrStdout())(text))
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Sanitizer(cmd.OutOrStdout())(text))
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func traceCommand() *cobra.Command {
 		Short: "Trace a program line by line: variables, calls, exceptions",
 		Example: `  grpo tool trace prog.py --input "3 4"
   grpo tool trace solution.py --call add --args '[1, 2]' --form story`,
-		Args: usage.Takes("FILE"),
+		Args: usage.Args("FILE"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if function != "" && input != "" && !asJSON {
 				return badinput.Errorf("--input: with --call the tool takes none; leave one of them out, or type --json")
@@ -206,7 +206,7 @@ func testsCommand() *cobra.Command {
 		Short: "Run a problem's public tests on a program",
 		Example: `  grpo tool run_tests solution.py --problems tasks.jsonl
   grpo tool run_tests solution.py --problems tasks.jsonl --id sum --public-tests 2 --count-hidden`,
-		Args: usage.Takes("FILE"),
+		Args: usage.Args("FILE"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			code, err := read(cmd, files[0])
 			if err != nil {

@@ -46,8 +46,8 @@ func prefixMatch(word string, known []string) string {
 	return ""
 }
 
-// NoVerb is the error of a word that is neither a verb nor, where these are accepted, a setting.
-func NoVerb(cmd *cobra.Command, word string) error {
+// UnknownVerb is the error of a word that is neither a verb nor, where these are accepted, a setting.
+func UnknownVerb(cmd *cobra.Command, word string) error {
 	path, what, wanted := cmd.CommandPath(), "unknown command or setting", "expected a command or key=value"
 	if cmd.HasParent() && cmd.HasAvailableSubCommands() {
 		what, wanted = "unknown command", "expected a command of "+path

@@ -107,7 +107,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 	if cmd.Flags().Lookup("preset") != nil {
 		// A word before it that is no setting is an unknown verb, and the flag would belong to that.
 		if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 && Closest(cmd, words[0]) != "" {
-			return NoVerb(cmd, words[0])
+			return UnknownVerb(cmd, words[0])
 		}
 		if key := configs.Key(name); key != "" {
 			return badinput.Errorf("--%s is a setting, not a flag; type %s=VALUE", name, key)
@@ -135,8 +135,8 @@ func kind(f *pflag.Flag) string {
 	}
 }
 
-// Takes requires arguments with these names.
-func Takes(names ...string) cobra.PositionalArgs {
+// Args requires arguments with these names.
+func Args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, words []string) error {
 		path := cmd.CommandPath()
 		usage := strings.Join(append([]string{path}, names...), " ")
@@ -144,7 +144,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 		case len(words) < n:
 			return badinput.Errorf("%s is missing; type %s (see '%s --help')", names[len(words)], usage, path)
 		case len(words) > n && cmd.HasAvailableSubCommands():
-			return NoVerb(cmd, words[n])
+			return UnknownVerb(cmd, words[n])
 		case len(words) > n && n == 0:
 			return badinput.Errorf("unknown command or word %q; %s takes flags alone (see '%[2]s --help')", words[n], path)
 		case len(words) > n:
@@ -206,14 +206,14 @@ func AddHelpers(root *cobra.Command) {
 			}
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range c.Commands() {
-				shell.Args = Takes()
+				shell.Args = Args()
 			}
 		}
 	}
 }
 
-// First makes a verb call check before anything else, such as downloading a model.
-func First(cmd *cobra.Command, check func(args []string) error) {
+// CheckBefore makes a verb call check before anything else, such as downloading a model.
+func CheckBefore(cmd *cobra.Command, check func(args []string) error) {
 	verb := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := check(args); err != nil {
@@ -223,14 +223,14 @@ func First(cmd *cobra.Command, check func(args []string) error) {
 	}
 }
 
-// Unused hides and refuses flags that a verb shares with others but has no use for.
-func Unused(cmd *cobra.Command, flags ...string) {
+// HideFlags hides and refuses flags that a verb shares with others but has no use for.
+func HideFlags(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		if err := cmd.Flags().MarkHidden(flag); err != nil {
 			panic(err)
 		}
 	}
-	First(cmd, func([]string) error {
+	CheckBefore(cmd, func([]string) error {
 		for _, flag := range flags {
 			if cmd.Flags().Changed(flag) {
 				return badinput.Errorf("--%s: %s does not use it; leave it out", flag, cmd.CommandPath())
@@ -240,8 +240,8 @@ func Unused(cmd *cobra.Command, flags ...string) {
 	})
 }
 
-// OfTemplate refuses flags about the model's chat template if that is not used, or they are invalid.
-func OfTemplate(typed *pflag.FlagSet, renderer string) error {
+// CheckTemplateFlags refuses flags about the model's chat template if that is not used, or they are invalid.
+func CheckTemplateFlags(typed *pflag.FlagSet, renderer string) error {
 	for _, flag := range []string{"chat-date", "chat-vars"} {
 		if typed.Changed(flag) && renderer != "" && renderer != "auto" {
 			return badinput.Errorf("--%s is for the model's own template, but renderer %s is another; leave it out, or type --renderer auto",

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
@@ -100,7 +100,7 @@ func (f *flags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
-	defer screen.Unread()()
+	defer screen.IgnoreBrokenPipe()()
 	ctx := cmd.Context()
 	b, err := f.machine.Open(ctx, cfg.Device, cfg.Threads)
 	if err != nil {
@@ -125,14 +125,14 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	out, talk := cmd.OutOrStdout(), !f.quiet && !f.json
 	if talk || f.dryRun {
 		for _, line := range t.Plan() {
-			screen.Tell(out, line)
+			screen.PrintLine(out, line)
 		}
 	}
 	if f.dryRun {
 		if t.StepsDone() > 0 {
-			screen.Tell(out, "run: "+t.Origin())
+			screen.PrintLine(out, "run: "+t.Origin())
 		}
-		fmt.Fprintf(out, "\n%s", look.Visible(t.FirstRow()))
+		fmt.Fprintf(out, "\n%s", display.Visible(t.FirstRow()))
 		return nil
 	}
 	if t.StepsDone() >= t.Steps() && !talk {
@@ -148,7 +148,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	if err == nil && talk {
 		f.outcome(out, t, dir)
 	}
-	readers.HandOver(ctx, t.Settings(), dir, !talk, func(line string) { screen.Tell(cmd.ErrOrStderr(), line) })
+	readers.HandOver(ctx, t.Settings(), dir, !talk, func(line string) { screen.PrintLine(cmd.ErrOrStderr(), line) })
 	return err
 }
 
@@ -168,12 +168,12 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 			row("loss", "%.4f", first.Loss, last.Loss)
 			row("accuracy", "%.3f", a.Accuracy, b.Accuracy)
-			table.Row("margin", look.SignedReward(a.Margin), look.SignedReward(b.Margin))
+			table.Row("margin", display.SignedReward(a.Margin), display.SignedReward(b.Margin))
 		}
 		table.Flush()
 	}
-	screen.Kept(out, dir)
-	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
+	screen.PrintRunDir(out, dir)
+	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", display.Line(display.ShellQuote(dir)))
 }
 
 // stepScreen is a screen for the steps of a warm-up.
@@ -200,7 +200,7 @@ func (s *stepScreen) StepDone(m warmup.Metrics, t warmup.Timing) {
 		parts := m.Parts(t)
 		width := len(fmt.Sprint(s.last))
 		parts[0] = fmt.Sprintf("step %*d/%d", width, m.Step, s.last)
-		screen.Tell(s.out, strings.Join(parts, "  "))
+		screen.PrintLine(s.out, strings.Join(parts, "  "))
 	}
 }
 
@@ -213,6 +213,6 @@ func (s *stepScreen) Evaluated(h warmup.HeldOut) {
 			HeldOut warmup.HeldOut `json:"held_out"`
 		}{h})
 	case !s.quiet:
-		screen.Tell(s.out, h.Summary())
+		screen.PrintLine(s.out, h.Summary())
 	}
 }

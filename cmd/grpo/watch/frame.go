@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -14,8 +14,8 @@ import (
 const chartRows = 4
 
 // frame draws a run in lines of at most that many characters.
-func frame(l report.Listed, columns int) []string {
-	head := fmt.Sprintf("%s · %s · %s", look.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
+func frame(l report.ListedRun, columns int) []string {
+	head := fmt.Sprintf("%s · %s · %s", display.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
 	if held := l.HeldOut(); held != "" {
 		head += " · held-out pass@1 " + held
 	}
@@ -107,7 +107,7 @@ func phases(all []report.Phase, columns int) string {
 // sampleLines is how many lines of a completion are shown.
 const sampleLines = 6
 
-func samples(all []report.Written, columns int) (lines []string) {
+func samples(all []report.RecordedCompletion, columns int) (lines []string) {
 	for _, s := range all {
 		lines = append(lines, fit(fmt.Sprintf("── %s: %s, reward %s ", s.Problem, s.Verdict, s.Reward), columns))
 		n := 0

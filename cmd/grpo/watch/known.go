@@ -177,7 +177,7 @@ func (k *runSources) load(dir string) *tokenizer.Tokenizer {
 	if cfg == nil {
 		return nil
 	}
-	model, err := sources.ModelHere(k.ctx, cfg.Model)
+	model, err := sources.LocalModelDir(k.ctx, cfg.Model)
 	if err != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 	"github.com/seed-7879b91d/grpo/internal/watch"
@@ -27,13 +27,13 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	k := newRunSources(ctx)
-	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Known{Problem: k.problem, Pieces: k.pieces}, Keep: true}
+	o := watch.Options{Paths: paths, Statement: k.statement, Samples: browser.Lookup{Problem: k.problem, Pieces: k.pieces}, WriteIndex: true}
 	ticket := ""
 	if local {
 		o.Hosts = loopback.Names
 	} else {
 		ticket = rand.Text()
-		o.Lets = watch.Ticket(ticket)
+		o.Authorize = watch.Ticket(ticket)
 	}
 	s, err := watch.New(o)
 	if err != nil {
@@ -42,7 +42,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	runs := s.Runs()
 	if view != "" && len(runs) != 1 {
 		return badinput.Errorf("%s: expected the directory of one run, and found %d; type grpo watch %s to see all that are in it", paths[0],
-			len(runs), look.Word(paths[0]))
+			len(runs), display.ShellQuote(paths[0]))
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -51,7 +51,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	where, elsewhere := addressOf(listener.Addr())
 	said := counted(len(runs))
 	if view != "" {
-		where, said = where+(&url.URL{Path: view + runs[0]}).String(), "samples of "+look.Line(runs[0])
+		where, said = where+(&url.URL{Path: view + runs[0]}).String(), "samples of "+display.Line(runs[0])
 	}
 	if ticket != "" {
 		where += "?ticket=" + ticket

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
@@ -39,7 +39,7 @@ func watchInTerminal(ctx context.Context, out io.Writer, paths []string, once bo
 	case 1:
 	default:
 		dir, _, _ := s.Where(runs[0])
-		return badinput.Errorf("--tui shows one run, and there are %d here; type grpo watch %s --tui", len(runs), look.Word(dir))
+		return badinput.Errorf("--tui shows one run, and there are %d here; type grpo watch %s --tui", len(runs), display.ShellQuote(dir))
 	}
 	if columns, _ := screen.Width(out); once || !screen.Redraws(out) {
 		text, err := picture(s, runs[0], columns, 0)
@@ -83,7 +83,7 @@ func picture(s *watch.Server, name string, columns, rows int) ([]string, error) 
 	if _, err := os.Stat(dir); !ok || errors.Is(err, fs.ErrNotExist) {
 		return []string{"the run no longer exists"}, nil
 	}
-	l, err := report.Look(dir, name, state)
+	l, err := report.ReadRun(dir, name, state)
 	if err != nil {
 		return nil, err
 	}

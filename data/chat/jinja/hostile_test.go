@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // Without limits, every template here would take for ever, or all memory. By default a few are tested; GRPO_TEXTS tests all.
@@ -106,7 +106,7 @@ func TestHostile(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it ends well", name)
 		}
-		if took > time.Second && !racing.Detected { // the race detector is slow
+		if took > time.Second && !race.Enabled { // the race detector is slow
 			t.Errorf("%s: it took %v", name, took)
 		}
 		// The total of allocations is a bound of what was in use.

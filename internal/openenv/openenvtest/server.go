@@ -27,11 +27,11 @@ type Server struct {
 	most    int
 	resets  int
 	one     game
-	Stepped int // actions so far
+	Actions int // actions so far
 }
 
-// Most is the most sessions at a time, the number of sessions opened, and the number of open ones.
-func (s *Server) Most() (most, opened, open int) {
+// SessionCounts is the most sessions at a time, the number of sessions opened, and the number of open ones.
+func (s *Server) SessionCounts() (most, opened, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most, s.opened, s.open
@@ -72,7 +72,7 @@ func (s *Server) step(g *game, action object) (reply object, invalid, broken str
 		return nil, "message: expected a text and nothing else", "", false
 	}
 	s.mu.Lock()
-	s.Stepped++
+	s.Actions++
 	turns := s.Turns
 	s.mu.Unlock()
 	switch {

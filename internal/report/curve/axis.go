@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // mostColumns limits the points of a chart: with more samples, several share a column.
@@ -30,7 +30,7 @@ func Evenly(steps []int) *Axis {
 		a.add([2]int{i * n / columns, (i + 1) * n / columns}, (float64(i)+0.5)/float64(columns), steps)
 	}
 	for _, i := range marks(n) {
-		a.Ticks = append(a.Ticks, Tick{At: Percent((float64(i) + 0.5) / float64(n)), Label: look.Grouped(int64(steps[i]))})
+		a.Ticks = append(a.Ticks, Tick{At: Percent((float64(i) + 0.5) / float64(n)), Label: display.Grouped(int64(steps[i]))})
 	}
 	return a.finish()
 }
@@ -61,7 +61,7 @@ func ByStep(steps []int) *Axis {
 		}
 	}
 	for _, i := range named {
-		a.Ticks = append(a.Ticks, Tick{At: Percent(place(i)), Label: look.Grouped(int64(steps[i]))})
+		a.Ticks = append(a.Ticks, Tick{At: Percent(place(i)), Label: display.Grouped(int64(steps[i]))})
 	}
 	return a.finish()
 }

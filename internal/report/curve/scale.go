@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // Tick is a mark on an axis.
@@ -89,13 +89,13 @@ func tickLabel(v, stride, most float64) string {
 	case math.Abs(v) < stride/2:
 		return "0"
 	case most >= 1e9 || a < 1e-2 && stride < 1e-4:
-		return look.Tidy(strconv.FormatFloat(v, 'g', 3, 64))
+		return display.TrimExponent(strconv.FormatFloat(v, 'g', 3, 64))
 	case most >= 1e6:
-		return look.Tidy(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
+		return display.TrimExponent(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
 	case most >= 1e4:
-		return look.Tidy(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
+		return display.TrimExponent(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
 	case stride >= 1:
-		return look.Grouped(int64(math.Round(v)))
+		return display.Grouped(int64(math.Round(v)))
 	}
 	return strconv.FormatFloat(v, 'f', max(0, int(-math.Floor(math.Log10(stride)+1e-9))), 64)
 }

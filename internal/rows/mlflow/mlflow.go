@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
@@ -27,7 +27,7 @@ type Store struct {
 	run        rows.Run
 	dir        string // of the run
 	experiment string
-	metrics    map[string]*rows.Kept
+	metrics    map[string]*rows.DerivedFile
 	settled    bool // End was called: all was written, and leftovers removed
 }
 
@@ -44,7 +44,7 @@ func New(root string, r rows.Run, experiment string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{run: r, experiment: id, dir: filepath.Join(root, id, r.ID), metrics: map[string]*rows.Kept{}}
+	s := &Store{run: r, experiment: id, dir: filepath.Join(root, id, r.ID), metrics: map[string]*rows.DerivedFile{}}
 	for _, name := range []string{"metrics", "params", "tags", "artifacts"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, name), 0o755); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (s *Store) Row(r rows.Row) error {
 	return nil
 }
 
-func (s *Store) metric(name string) (file *rows.Kept, err error) {
+func (s *Store) metric(name string) (file *rows.DerivedFile, err error) {
 	if file = s.metrics[name]; file != nil {
 		return file, nil
 	}
@@ -192,7 +192,7 @@ func (s *Store) metric(name string) (file *rows.Kept, err error) {
 	if err = os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if file, err = rows.Keep(path); err == nil {
+	if file, err = rows.OpenDerived(path); err == nil {
 		s.metrics[name] = file
 	}
 	return file, err
@@ -247,7 +247,7 @@ func below(root, name string) (paths []string, err error) {
 // Check refuses a folder that is not a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
-	if unread := look.Unread("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
+	if unread := display.TildeHint("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
 		return badinput.Errorf("%s: %s", root, unread)
 	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
@@ -22,18 +22,18 @@ import (
 var parts embed.FS
 
 var (
-	layout = template.Must(look.Template("samples.html").ParseFS(parts, "samples.html", "group.html", "samples.css"))
+	layout = template.Must(display.Template("samples.html").ParseFS(parts, "samples.html", "group.html", "samples.css"))
 	script = func() string {
 		text, err := parts.ReadFile("samples.js")
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return look.Reader + look.Follow + string(text)
+		return display.ReaderScript + display.FollowScript + string(text)
 	}()
 )
 
-// Known answers questions about runs. Any function may be nil, and any answer empty.
-type Known struct {
+// Lookup answers questions about runs. Any function may be nil, and any answer empty.
+type Lookup struct {
 	// Problem returns a problem of the run in a directory; nil if it is unknown.
 	Problem func(dir, name string) *Problem
 	// Pieces returns the text of each token, by the tokenizer of the run's model; joined they are the whole text.
@@ -51,7 +51,7 @@ type Test struct{ Input, Expected string }
 
 // Browser serves the pages of many runs.
 type Browser struct {
-	known Known
+	known Lookup
 	keep  bool
 
 	mu      sync.Mutex
@@ -68,7 +68,7 @@ type opened struct {
 const mostOpen = 6
 
 // New makes a browser. keep lets it save the index of a large run beside its files.
-func New(known Known, keep bool) *Browser {
+func New(known Lookup, keep bool) *Browser {
 	return &Browser{known: known, keep: keep, indexes: map[string]*opened{}}
 }
 
@@ -128,19 +128,19 @@ type Run struct {
 func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 	x, release := b.index(run.Dir)
 	defer release()
-	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: look.Hash(script),
+	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: display.ScriptHash(script),
 		Script: template.JS(script)}
 	if err := p.draw(); err != nil {
 		code := http.StatusInternalServerError
 		if badinput.Is(err) {
 			code = http.StatusNotFound
 		}
-		look.Refuse(w, r, code, err.Error())
+		display.HTTPError(w, r, code, err.Error())
 		return
 	}
 	var out bytes.Buffer
 	if err := layout.Execute(&out, p); err != nil {
-		look.Refuse(w, r, http.StatusInternalServerError, err.Error())
+		display.HTTPError(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -170,7 +170,7 @@ type page struct {
 
 	ask   url.Values
 	view  *samples.View
-	known Known
+	known Lookup
 }
 
 // draw fills the view that was asked for.
@@ -207,7 +207,7 @@ func (p *page) empty() {
 	case p.view.Building:
 		p.Title, p.Nothing = "The record is being read", "Completions appear here as they are read."
 	case p.view.Err != nil:
-		p.Nothing = "The record cannot be read: " + look.Visible(p.view.Err.Error()) + "."
+		p.Nothing = "The record cannot be read: " + display.Visible(p.view.Err.Error()) + "."
 	case p.view.Total > 0:
 		p.Nothing = "The record has no complete completion yet."
 	case p.GoesOn:
@@ -260,7 +260,7 @@ func (p *page) number(name string, none int) int {
 }
 
 // Called is the name of the run, for people: a folder may have any characters in its name.
-func (p *page) Called() string { return look.Visible(p.Name) }
+func (p *page) Called() string { return display.Visible(p.Name) }
 
 // Building reports whether the index is being built.
 func (p *page) Building() bool { return p.view.Building }
@@ -281,7 +281,7 @@ func (p *page) Broken() string {
 	if p.view.Err == nil || p.view.Building {
 		return ""
 	}
-	return look.Visible(p.view.Err.Error())
+	return display.Visible(p.view.Err.Error())
 }
 
 // size formats a number of bytes.

@@ -38,7 +38,7 @@ func completion(step, group, sample int, problem, text string, reward float64) s
 		`"advantage":%g}`, step, group, sample, problem, quoted, reward, verdict, 1+correct, verdict, correct, reward-0.5)
 }
 
-var known = Known{
+var known = Lookup{
 	Problem: func(_, name string) *Problem {
 		if name != "plus" {
 			return nil
@@ -185,7 +185,7 @@ func TestAGroupFromNear(t *testing.T) {
 		"view=group&step=0&group=0")
 	has(t, read, "1 line of this group is not a completion")
 
-	nobody := New(Known{}, false)
+	nobody := New(Lookup{}, false)
 	defer nobody.Close()
 	_, read = ask(t, nobody, run, "view=group&step=2&group=0&by=probability")
 	has(t, read, "The tokens cannot be read without the tokenizer")
@@ -214,7 +214,7 @@ func TestConversationsFromNear(t *testing.T) {
 
 // A run without a record says why; long lists are split into pages.
 func TestWhatIsNotThere(t *testing.T) {
-	b := New(Known{}, false)
+	b := New(Lookup{}, false)
 	defer b.Close()
 	_, read := ask(t, b, Run{Name: "none", Dir: t.TempDir()}, "")
 	has(t, read, "it had record_rollouts=none")

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
@@ -87,7 +87,7 @@ func (p *page) group() error {
 	}
 	name := all[0].Problem
 	n := &near{Problem: name, Partial: !whole, Way: p.ask.Get("by")}
-	p.Title = look.Visible(name)
+	p.Title = display.Visible(name)
 	p.Detail = fmt.Sprintf("Step %d, group %d: %d of %d right.", step, number, g.Right, g.Samples)
 	if g.Left > 0 {
 		p.Detail += fmt.Sprintf(" %d left out of the group.", g.Left)
@@ -120,12 +120,12 @@ func (p *page) group() error {
 func (p *page) asked(n *near, s *samples.Sample) *Problem {
 	if p.known.Problem != nil {
 		if problem := p.known.Problem(p.Dir, s.Problem); problem != nil {
-			n.Statement = look.Visible(look.Cut(problem.Statement, mostStatement))
+			n.Statement = display.Visible(display.Truncate(problem.Statement, mostStatement))
 			return problem
 		}
 	}
 	if p.known.Pieces != nil && len(s.Prompt) > 0 {
-		n.Prompt = look.Visible(look.Cut(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
+		n.Prompt = display.Visible(display.Truncate(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
 	}
 	if n.Prompt == "" {
 		n.Asked = "The record has the prompt as tokens only. To show its text, the data of the run, or the tokenizer of its model, " +
@@ -206,7 +206,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 		}
 	case byMovement:
 		n.Reason = "The record does not have the change of each token by training: it has only the log-probability under the policy that " +
-			"sampled the token. grpo serve --run " + look.Visible(look.Word(p.Dir)) + " shows the change for prompts of your own."
+			"sampled the token. grpo serve --run " + display.Visible(display.ShellQuote(p.Dir)) + " shows the change for prompts of your own."
 	case byDifference:
 		if n.Right != nil {
 			n.Left.Blocks, n.Right.Blocks = compared(best, other)
@@ -222,7 +222,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 // about describes the result of a completion.
 func about(s *samples.Sample, problem *Problem) *answer {
 	a := &answer{Sample: s.Sample, Tokens: s.Length(), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
-		Advantage: signed(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
+		Advantage: signed(s.Advantage), Note: display.Visible(display.Truncate(s.Score.Note, 1000))}
 	if s.Score.Total > 0 {
 		a.Tests = fmt.Sprintf("%d of %d", s.Score.Passed, s.Score.Total)
 	}
@@ -231,9 +231,9 @@ func about(s *samples.Sample, problem *Problem) *answer {
 	}
 	switch {
 	case s.Score.Excluded != "":
-		a.Finish = "left out of its group: " + look.Visible(s.Score.Excluded)
+		a.Finish = "left out of its group: " + display.Visible(s.Score.Excluded)
 	case s.Talk != nil && s.Talk.Ending != "":
-		a.Finish = "ended by " + look.Visible(s.Talk.Ending)
+		a.Finish = "ended by " + display.Visible(s.Talk.Ending)
 	case s.Finish == "length":
 		a.Finish = "cut off at max_tokens"
 	}
@@ -242,11 +242,12 @@ func about(s *samples.Sample, problem *Problem) *answer {
 	}
 	first := slices.IndexFunc(s.Score.Tests, func(v string) bool { return v != "" && v != "AC" })
 	if first >= 0 {
-		a.Failed = &failed{Number: first + 1, Verdict: look.Visible(s.Score.Tests[first])}
+		a.Failed = &failed{Number: first + 1, Verdict: display.Visible(s.Score.Tests[first])}
 		if problem != nil && first < len(problem.Tests) {
 			t := problem.Tests[first]
 			a.Failed.Known = true
-			a.Failed.Input, a.Failed.Expected = look.Visible(look.Cut(t.Input, mostInput)), look.Visible(look.Cut(t.Expected, mostInput))
+			a.Failed.Input = display.Visible(display.Truncate(t.Input, mostInput))
+			a.Failed.Expected = display.Visible(display.Truncate(t.Expected, mostInput))
 		}
 	}
 	return a
@@ -269,12 +270,12 @@ func number(v *float64) string {
 	if v == nil {
 		return "none"
 	}
-	return look.Number(*v)
+	return display.Number(*v)
 }
 
 func signed(v *float64) string {
 	if v == nil {
 		return "none"
 	}
-	return look.Signed(*v)
+	return display.Signed(*v)
 }

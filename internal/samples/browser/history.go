@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -43,7 +43,7 @@ func (p *page) problem() {
 			all = append(all, g)
 		}
 	}
-	p.Title = look.Visible(name)
+	p.Title = display.Visible(name)
 	if len(all) == 0 {
 		p.Nothing = "No completion of a problem with this name is recorded."
 		return
@@ -57,7 +57,7 @@ func (p *page) problem() {
 	}
 	if p.known.Problem != nil {
 		if known := p.known.Problem(p.Dir, name); known != nil {
-			p.Near = &near{Statement: look.Visible(look.Cut(known.Statement, mostStatement))}
+			p.Near = &near{Statement: display.Visible(display.Truncate(known.Statement, mostStatement))}
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (p *page) flips() error {
 				down++
 			}
 			if want == "" || (want == "up") == g.Solved() {
-				all = append(all, flip{Up: g.Solved(), Problem: look.Visible(p.view.Name(*g)), Name: p.view.Name(*g), Step: int(g.Step),
+				all = append(all, flip{Up: g.Solved(), Problem: display.Visible(p.view.Name(*g)), Name: p.view.Name(*g), Step: int(g.Step),
 					Number: int(g.Number), Before: int(was.Step), BeforeNumber: int(was.Number),
 					Was: fmt.Sprintf("%d of %d", was.Right, was.Samples), Is: fmt.Sprintf("%d of %d", g.Right, g.Samples)})
 			}
@@ -163,7 +163,7 @@ func (p *page) heldOut(want string) error {
 		if !known || before == last.Correct[i] || want != "" && (want == "up") != (last.Correct[i] > before) {
 			continue
 		}
-		p.HeldOut = append(p.HeldOut, heldFlip{Up: last.Correct[i] > before, Problem: look.Visible(name), From: first.Step, To: last.Step})
+		p.HeldOut = append(p.HeldOut, heldFlip{Up: last.Correct[i] > before, Problem: display.Visible(name), From: first.Step, To: last.Step})
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
@@ -59,7 +59,7 @@ func chips(v samples.Verdicts) (all []chip) {
 }
 
 func chipOf(name string) chip {
-	c := chip{look.Visible(name), look.VerdictColor(name)}
+	c := chip{display.Visible(name), display.VerdictColor(name)}
 	if name == "" {
 		c.Name = "not run"
 	}
@@ -126,7 +126,7 @@ type groupRow struct {
 
 func (p *page) row(g samples.Group) groupRow {
 	name := p.view.Name(g)
-	r := groupRow{Step: int(g.Step), Number: int(g.Number), Problem: look.Visible(name), Name: name, Mixed: g.Mixed(),
+	r := groupRow{Step: int(g.Step), Number: int(g.Number), Problem: display.Visible(name), Name: name, Mixed: g.Mixed(),
 		Outcome: fmt.Sprintf("%d of %d", g.Right, g.Samples), Verdicts: chips(g.Verdicts), Best: reward(g.Best), Worst: reward(g.Worst),
 		Tokens: int(math.Round(float64(g.Tokens) / float64(max(g.Samples, 1)))), Excess: int(g.Left)}
 	return r
@@ -136,7 +136,7 @@ func reward(v float32) string {
 	if v != v {
 		return "none"
 	}
-	return look.Number(float64(v))
+	return display.Number(float64(v))
 }
 
 // filter restricts a list of groups.
@@ -158,7 +158,7 @@ var outcomes = []choice{{Value: "", Name: "any"}, {Value: "mixed", Name: "some r
 func (p *page) filtered() (f filter, takes func(samples.Group) bool) {
 	f = filter{Step: p.ask.Get("step"), Problem: p.ask.Get("problem"), Verdict: p.ask.Get("verdict"), Outcome: p.ask.Get("outcome")}
 	f.Verdicts = append(f.Verdicts, choice{"", "any", f.Verdict == ""})
-	for _, name := range samples.Known[1 : len(samples.Known)-1] {
+	for _, name := range samples.KnownVerdicts[1 : len(samples.KnownVerdicts)-1] {
 		f.Verdicts = append(f.Verdicts, choice{name, name, f.Verdict == name})
 	}
 	f.Verdicts = append(f.Verdicts, choice{"none", "not run", f.Verdict == "none"})
@@ -278,7 +278,7 @@ func (p *page) tally() []problemRow {
 		r.seen, r.solved, r.LastRight, r.LastOf, r.LastStep = true, g.Solved(), int(g.Right), of, int(g.Step)
 	}
 	for i := range all {
-		all[i].Name, all[i].Problem = p.view.Problems[i], look.Visible(p.view.Problems[i])
+		all[i].Name, all[i].Problem = p.view.Problems[i], display.Visible(p.view.Problems[i])
 	}
 	return all
 }

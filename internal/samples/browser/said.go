@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
 // said shows a completion without color.
 func said(s *samples.Sample) []block {
 	if s.Talk == nil {
-		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
+		return []block{{Pieces: []piece{{Text: display.Visible(display.Truncate(s.Text, mostText))}}}}
 	}
 	var all []block
 	for _, m := range messages(s) {
@@ -30,19 +30,20 @@ type message struct {
 func messages(s *samples.Sample) (all []message) {
 	turn := 0
 	for _, m := range s.Talk.Messages {
-		text := look.Visible(look.Cut(m.Content, mostText/4))
+		text := display.Visible(display.Truncate(m.Content, mostText/4))
 		for _, c := range m.ToolCalls {
-			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Cut(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
+			call := display.Truncate(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)
+			text = strings.TrimPrefix(text+"\n→ "+display.Visible(call), "\n")
 		}
-		out := message{who: look.Visible(m.Role), text: text, turn: -1}
+		out := message{who: display.Visible(m.Role), text: text, turn: -1}
 		if m.Name != "" {
-			out.who += " " + look.Visible(m.Name)
+			out.who += " " + display.Visible(m.Name)
 		}
 		if m.Role == "assistant" {
 			out.turn = turn
 			for _, j := range s.Talk.Judged {
 				if j.Turn == turn {
-					out.note = look.Visible(cmp.Or(j.Verdict, "not run")) + ", reward " + strconv.FormatFloat(j.Reward, 'g', 3, 64)
+					out.note = display.Visible(cmp.Or(j.Verdict, "not run")) + ", reward " + strconv.FormatFloat(j.Reward, 'g', 3, 64)
 				}
 			}
 			turn++

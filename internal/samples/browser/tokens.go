@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
@@ -44,7 +44,7 @@ func colored(s *samples.Sample, texts []string, from, to int, by string) (pieces
 	}
 	last := min(to, len(texts), from+mostTokens)
 	for i := from; i < last; i++ {
-		p := piece{Text: look.Visible(texts[i])}
+		p := piece{Text: display.Visible(texts[i])}
 		if by == byProbability {
 			p.Class, p.Title = likely(float64(s.LogProbs[i]))
 		} else {

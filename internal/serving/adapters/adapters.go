@@ -24,12 +24,12 @@ import (
 // Options of a server.
 type Options struct {
 	Dir string // that adapters may be loaded from, as returned by Directory; "": no loading
-	// Barred returns why a request may neither load nor unload; nil: all may.
-	Barred func(r *http.Request) error
-	// Changed is called with the number of loaded adapters after each change.
-	Changed func(loaded int)
-	// Refused is called with every request that is refused.
-	Refused func(r *http.Request, err error)
+	// Authorize returns why a request may neither load nor unload; nil: all may.
+	Authorize func(r *http.Request) error
+	// OnChange is called with the number of loaded adapters after each change.
+	OnChange func(loaded int)
+	// OnError is called with every request that is refused.
+	OnError func(r *http.Request, err error)
 }
 
 // Server loads and unloads adapters.
@@ -69,15 +69,15 @@ func (s *Server) Register(mux *http.ServeMux) {
 func (s *Server) answered(call func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := error(nil)
-		if s.Barred != nil {
-			err = s.Barred(r)
+		if s.Authorize != nil {
+			err = s.Authorize(r)
 		}
 		if err == nil {
 			err = call(w, r)
 		}
 		if err != nil {
-			if s.Refused != nil {
-				s.Refused(r, err)
+			if s.OnError != nil {
+				s.OnError(r, err)
 			}
 			refusal.Write(w, err)
 		}
@@ -136,7 +136,7 @@ func (s *Server) over(name, base string) error {
 	now, err := s.host.Find(name)
 	if err == nil && base != "" && base != now.Base {
 		return refusal.Field("base_model_name", "found %q, but the base model of %q is %q; unload it first, or leave base_model_name out",
-			refusal.Short(base, 200), name, now.Base)
+			refusal.Truncate(base, 200), name, now.Base)
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (s *Server) find(given string) (string, error) {
 	}
 	outside := &refusal.Error{Status: http.StatusForbidden, Param: "lora_path", Message: fmt.Sprintf(
 		"lora_path: found %q, expected the directory of an adapter, relative to the directory of --adapters",
-		refusal.Short(given, 200))}
+		refusal.Truncate(given, 200))}
 	local := given
 	if filepath.IsAbs(given) {
 		rel, err := filepath.Rel(s.Dir, filepath.Clean(given))
@@ -171,7 +171,7 @@ func (s *Server) find(given string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", &refusal.Error{Status: http.StatusNotFound, Param: "lora_path",
-				Message: fmt.Sprintf("lora_path: there is no %s in %q%s", name, refusal.Short(given, 200), suggestAdapter(root, local))}
+				Message: fmt.Sprintf("lora_path: there is no %s in %q%s", name, refusal.Truncate(given, 200), suggestAdapter(root, local))}
 		case err != nil || !info.Mode().IsRegular():
 			return "", outside
 		}
@@ -183,7 +183,7 @@ func (s *Server) find(given string) (string, error) {
 func suggestAdapter(root *os.Root, local string) string {
 	for _, pattern := range []string{"adapter", "checkpoints/step_*/adapter"} {
 		if found, err := fs.Glob(root.FS(), path.Join(filepath.ToSlash(local), pattern)); err == nil && len(found) > 0 {
-			return fmt.Sprintf("; there is one in %q", refusal.Short(found[len(found)-1], 200))
+			return fmt.Sprintf("; there is one in %q", refusal.Truncate(found[len(found)-1], 200))
 		}
 	}
 	return ""
@@ -220,7 +220,7 @@ func (s *Server) drop(ctx context.Context, field, name string) error {
 	}
 	defer leave()
 	if !s.note(name, false) {
-		if _, err := s.host.Find(refusal.Short(name, 200)); err != nil {
+		if _, err := s.host.Find(refusal.Truncate(name, 200)); err != nil {
 			return &refusal.Error{Status: http.StatusNotFound, Param: field, Code: "model_not_found", Message: err.Error()}
 		}
 		return &refusal.Error{Status: http.StatusForbidden, Param: field,
@@ -246,15 +246,15 @@ func (s *Server) note(name string, loaded bool) (was bool) {
 	if delete(s.loaded, name); loaded {
 		s.loaded[name] = true
 	}
-	if s.Changed != nil {
-		s.Changed(len(s.loaded))
+	if s.OnChange != nil {
+		s.OnChange(len(s.loaded))
 	}
 	return was
 }
 
 // explain gives an error of the host a status, and replaces paths of this machine by those that the client sent.
 func explain(err error, dir, path string) error {
-	var missing *serving.NotFound
+	var missing *serving.NotFoundError
 	var known *refusal.Error
 	status := http.StatusBadRequest
 	switch {
@@ -283,8 +283,8 @@ func say(w http.ResponseWriter, format string, args ...any) error {
 
 // misnamed turns the error of a wrong name into a refusal for the client; other errors are returned unchanged.
 func misnamed(err error) error {
-	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
-		return refusal.Field("lora_name", "%s; send another lora_name", e.Wrong)
+	if e := (*serving.NameError)(nil); errors.As(err, &e) {
+		return refusal.Field("lora_name", "%s; send another lora_name", e.Problem)
 	}
 	return err
 }

@@ -40,8 +40,8 @@ func serve(t *testing.T, dir string) *served {
 	go func() { ended <- host.Run(context.Background()) }()
 	s := &served{t: t, dir: dir}
 	mux := http.NewServeMux()
-	mux.Handle("/", openai.New(openai.Of(host, serving.Speech{}), openai.Options{}))
-	New(host, Options{Dir: dir, Changed: func(n int) { s.loaded.Store(int64(n)) }}).Register(mux)
+	mux.Handle("/", openai.New(openai.NewHost(host, serving.PromptOptions{}), openai.Options{}))
+	New(host, Options{Dir: dir, OnChange: func(n int) { s.loaded.Store(int64(n)) }}).Register(mux)
 	web := httptest.NewServer(mux)
 	s.url = web.URL
 	t.Cleanup(func() {

@@ -38,7 +38,7 @@ func (n *names) take(ctx context.Context, name string) (leave func(), err error)
 		return func() { <-l.turn; n.left(name, l) }, nil
 	case <-ctx.Done():
 		n.left(name, l)
-		return nil, refusal.Left(ctx)
+		return nil, refusal.ContextError(ctx)
 	}
 }
 

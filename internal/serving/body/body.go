@@ -16,8 +16,8 @@ import (
 
 // Read reads the body of a request into a struct, and returns its text too.
 func Read(r *http.Request, into any) (text []byte, err error) {
-	if text, err = All(r.Body); err != nil {
-		return nil, refusal.Body(err)
+	if text, err = ReadAll(r.Body); err != nil {
+		return nil, refusal.BodyError(err)
 	}
 	return text, Decode(text, into)
 }
@@ -38,9 +38,9 @@ func Decode(text []byte, into any) error {
 	return Check(text)
 }
 
-// All reads to the end. Unlike io.ReadAll it never copies while it grows, only once at the end, so a body that turns out to be
+// ReadAll reads to the end. Unlike io.ReadAll it never copies while it grows, only once at the end, so a body that turns out to be
 // too large takes no more memory than its size.
-func All(in io.Reader) ([]byte, error) {
+func ReadAll(in io.Reader) ([]byte, error) {
 	const least, most = 4 << 10, 4 << 20
 	var full [][]byte
 	piece := make([]byte, 0, least)
@@ -71,7 +71,7 @@ func Explain(err error, into any) error {
 		return refusal.Errorf(http.StatusBadRequest, "the body: found %s, expected a JSON object", article(kind.Value))
 	}
 	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		name = strings.Trim(refusal.Short(name, 100), `"`)
+		name = strings.Trim(refusal.Truncate(name, 100), `"`)
 		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
 	}
 	var syntax *json.SyntaxError
@@ -79,7 +79,7 @@ func Explain(err error, into any) error {
 		return refusal.Errorf(http.StatusBadRequest, "the body is empty, expected a JSON object")
 	}
 	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",
-		refusal.Short(strings.TrimPrefix(err.Error(), "json: "), 200))
+		refusal.Truncate(strings.TrimPrefix(err.Error(), "json: "), 200))
 }
 
 // words names the types of Go as a client knows them.

@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
-// All returns what io.ReadAll does, whatever the size of reads.
+// ReadAll returns what io.ReadAll does, whatever the size of reads.
 func TestAll(t *testing.T) {
 	for _, n := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, 12 << 10, 100_000} {
 		text := strings.Repeat("abcdefg", n/7+1)[:n]
 		for name, in := range map[string]io.Reader{"whole": strings.NewReader(text), "by halves": iotest.HalfReader(strings.NewReader(text)),
 			"its end with it": iotest.DataErrReader(strings.NewReader(text))} {
-			got, err := All(in)
+			got, err := ReadAll(in)
 			require.NoError(t, err)
 			require.Equal(t, text, string(got), "%d %s", n, name)
 		}
@@ -30,18 +30,18 @@ func TestAll(t *testing.T) {
 // A truncated body, or one that is too large, is an error.
 func TestAllOfWhatIsCut(t *testing.T) {
 	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("too large")} {
-		_, err := All(io.MultiReader(strings.NewReader(strings.Repeat("a", 9000)), iotest.ErrReader(why)))
+		_, err := ReadAll(io.MultiReader(strings.NewReader(strings.Repeat("a", 9000)), iotest.ErrReader(why)))
 		require.ErrorIs(t, err, why)
 	}
 }
 
 // Reading a large body takes little more memory than twice its size.
 func TestAllTakesLittle(t *testing.T) {
-	racing.Alone(t) // the race detector allocates, too
+	race.SkipSerial(t) // the race detector allocates, too
 	const size = 16 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	text, err := All(io.LimitReader(endless{}, size))
+	text, err := ReadAll(io.LimitReader(endless{}, size))
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Len(t, text, size)
@@ -78,7 +78,7 @@ func TestWhatIsWrongWithABody(t *testing.T) {
 	cut := io.MultiReader(strings.NewReader(`{}`), iotest.ErrReader(io.ErrUnexpectedEOF))
 	_, err := Read(httptest.NewRequest("POST", "/", cut), new(struct{}))
 	require.ErrorContains(t, err, "the body ended before all of it had come")
-	require.Equal(t, `[1,100,1.5,9007199254740993.0,2]`, string(Whole([]byte(`[1.0,1e2,1.5,9007199254740993.0,2]`))))
+	require.Equal(t, `[1,100,1.5,9007199254740993.0,2]`, string(NormaliseIntegers([]byte(`[1.0,1e2,1.5,9007199254740993.0,2]`))))
 }
 
 // Text after the object of a body is an error.

@@ -21,8 +21,8 @@ import (
 // keys of the client's own, and there case counts.
 func Check(text []byte) error { return check(text, false) }
 
-// CheckTheirs is Check for JSON whose keys are all the client's own.
-func CheckTheirs(text []byte) error { return check(text, true) }
+// CheckClientKeys is Check for JSON whose keys are all the client's own.
+func CheckClientKeys(text []byte) error { return check(text, true) }
 
 // clientKeyed are the fields whose objects have keys of the client's own.
 var clientKeyed = []string{"arguments", "chat_template_kwargs", "logit_bias", "metadata", "parameters", "prediction", "problems", "schema",
@@ -32,7 +32,7 @@ func check(text []byte, own bool) error {
 	if !utf8.Valid(text) {
 		return refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected JSON in UTF-8")
 	}
-	if at := jsonl.HalfPair(text); at >= 0 {
+	if at := jsonl.LoneSurrogate(text); at >= 0 {
 		path, _ := scan(text, at, own)
 		return named(path, "found %s, which is half of a surrogate pair and no character; send both halves, or leave it out", text[at:at+6])
 	}
@@ -47,7 +47,7 @@ func named(path, format string, args ...any) error {
 	if path == "" {
 		return refusal.Errorf(http.StatusBadRequest, "the body: "+format, args...)
 	}
-	return refusal.Field(refusal.Short(path, 100), format, args...)
+	return refusal.Field(refusal.Truncate(path, 100), format, args...)
 }
 
 // level is an object or a list that is open.

@@ -54,7 +54,7 @@ func TestDecodeChecks(t *testing.T) {
 	require.ErrorContains(t, Decode([]byte("null\n"), &into), "the body: found null, expected a JSON object")
 	require.ErrorContains(t, Decode([]byte(`{"a":"x","a":"y"}`), &into), "a: comes twice")
 	require.ErrorContains(t, Decode([]byte(`{"a":"x","A":"y"}`), &into), "A: comes twice")
-	require.NoError(t, CheckTheirs([]byte(`{"a":"x","A":"y"}`)))
+	require.NoError(t, CheckClientKeys([]byte(`{"a":"x","A":"y"}`)))
 	require.ErrorContains(t, Decode([]byte(`{"b":"\udfff"}`), &into), "b: found")
 	require.ErrorContains(t, Decode([]byte("{\"b\":\"\xff\"}"), &into), "the body is not UTF-8")
 	require.NoError(t, Decode([]byte(`{"a":"x","b":"y"}`), &into))
@@ -66,7 +66,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		err := CheckTheirs([]byte(text))
+		err := CheckClientKeys([]byte(text))
 		if err != nil {
 			require.Error(t, Check([]byte(text)), text)
 		}

@@ -17,7 +17,7 @@ func Temperature(raw json.RawMessage) (float32, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return 1, nil
 	}
-	brief := refusal.Short(string(raw), 40)
+	brief := refusal.Truncate(string(raw), 40)
 	var sent float64
 	if json.Unmarshal(raw, &sent) != nil {
 		return 0, refusal.Field("temperature", "found %s, expected a number", brief)

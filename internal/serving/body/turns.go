@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Large is the size from which bodies are parsed one after the other: parsing may take fifty times their memory, and a second.
-const Large = 64 << 10
+// LargeSize is the size from which bodies are parsed one after the other: parsing may take fifty times their memory, and a second.
+const LargeSize = 64 << 10
 
 // Turns limit the parsing of large bodies: one at a time per client, and two in all.
 type Turns struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Whole rewrites whole numbers that some clients write as 1.0 to integers.
-func Whole(text []byte) []byte {
+// NormaliseIntegers rewrites whole numbers that some clients write as 1.0 to integers.
+func NormaliseIntegers(text []byte) []byte {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	var v any

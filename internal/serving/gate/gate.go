@@ -23,18 +23,18 @@ type Options struct {
 	Hosts   []string // Host headers to accept, without ports; nil: any
 	Origins []string // origins of pages that may ask from a browser, such as https://example.com; nil: none but our own
 
-	MaxBody    int64         // bytes; 4 MiB
-	Concurrent int           // requests in progress per key; 64
-	Queue      int           // requests waiting, per key; 256
-	Stall      time.Duration // how long a write may block on a client that does not read; 30 s
+	MaxBody       int64         // bytes; 4 MiB
+	MaxConcurrent int           // requests in progress per key; 64
+	MaxQueued     int           // requests waiting, per key; 256
+	WriteTimeout  time.Duration // how long a write may block on a client that does not read; 30 s
 
-	// Own recognises the paths of a protocol that limits its own requests and polls for long: they take no slot, and their bodies
+	// PathLimits recognises the paths of a protocol that limits its own requests and polls for long: they take no slot, and their bodies
 	// may have that many bytes. Public ones need no key, as what they name is signed. nil: none.
-	Own func(path string) (bytes int64, public, own bool)
+	PathLimits func(path string) (bytes int64, public, own bool)
 
-	Log     *slog.Logger // nil: nothing is logged
-	Bodies  bool         // log bodies too
-	Healthy func() error // the failure of the backend, if any; nil: there never is one
+	Log       *slog.Logger // nil: nothing is logged
+	LogBodies bool         // log bodies too
+	Healthy   func() error // the failure of the backend, if any; nil: there never is one
 }
 
 // Gate is a handler that passes admitted requests to another.
@@ -56,14 +56,14 @@ type Gate struct {
 // New puts a gate before a handler.
 func New(next http.Handler, o Options) (*Gate, error) {
 	set(&o.MaxBody, 4<<20)
-	set(&o.Concurrent, 64)
-	set(&o.Queue, 256)
-	set(&o.Stall, 30*time.Second)
+	set(&o.MaxConcurrent, 64)
+	set(&o.MaxQueued, 256)
+	set(&o.WriteTimeout, 30*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Own == nil {
-		o.Own = func(string) (int64, bool, bool) { return 0, false, false }
+	if o.PathLimits == nil {
+		o.PathLimits = func(string) (int64, bool, bool) { return 0, false, false }
 	}
 	if o.Healthy == nil {
 		o.Healthy = func() error { return nil }
@@ -102,7 +102,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	r.Header.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
-	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
+	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.WriteTimeout, linger: g.linger, body: newIncoming(r)}
 	defer seen.startWriteTime() // net/http may still write when this returns
 	defer seen.drainBody()
 	began, of := time.Now(), key{}
@@ -213,7 +213,7 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		refusal.Write(w, err)
 		return
 	}
-	most, _, own := g.Own(r.URL.Path)
+	most, _, own := g.PathLimits(r.URL.Path)
 	if !own {
 		most = g.MaxBody
 	}
@@ -232,7 +232,7 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		defer leave()
 		w.setBodyTime(time.Duration(g.readTime.Load()))
 	}
-	if g.Bodies {
+	if g.LogBodies {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
 	}
 	g.answer(w, r, id)
@@ -244,7 +244,7 @@ func readOnly(w http.ResponseWriter, r *http.Request) error {
 	if own := []string{healthz, readyz, metrics}; !slices.Contains(own, r.URL.Path) || slices.Contains(there, r.Method) {
 		return nil
 	}
-	return refusal.Method(w, r, there)
+	return refusal.MethodError(w, r, there)
 }
 
 func (g *Gate) stopping() error {
@@ -275,7 +275,7 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	g.mu.Lock()
 	l := g.lanes[name]
 	if l == nil {
-		l = &keySlots{work: make(chan struct{}, g.Concurrent)}
+		l = &keySlots{work: make(chan struct{}, g.MaxConcurrent)}
 		g.lanes[name] = l
 	}
 	leave = func() { <-l.work }
@@ -285,11 +285,11 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 		return leave, nil
 	default:
 	}
-	if l.waiting >= g.Queue {
+	if l.waiting >= g.MaxQueued {
 		g.mu.Unlock()
 		g.Metrics.busy.Inc()
 		return nil, refusal.Busy(time.Second, "%d requests are running and %d are waiting, which is the limit; try again "+
-			"later", g.Concurrent, g.Queue)
+			"later", g.MaxConcurrent, g.MaxQueued)
 	}
 	l.waiting++
 	g.mu.Unlock()
@@ -302,7 +302,7 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	case l.work <- struct{}{}:
 		return leave, nil
 	case <-ctx.Done():
-		return nil, refusal.Left(ctx)
+		return nil, refusal.ContextError(ctx)
 	}
 }
 

@@ -232,7 +232,7 @@ func TestStrangersAreCountedOnce(t *testing.T) {
 // The log has only the beginning of a body, and only once.
 func TestBodiesInTheLog(t *testing.T) {
 	var log bytes.Buffer
-	g := gateOf(t, echoBody, Options{Bodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	g := gateOf(t, echoBody, Options{LogBodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	require.Equal(t, 200, send(g, "POST", "/", strings.Repeat("q", 3*mostLogged/2)).Code)
 	require.Equal(t, 1, strings.Count(log.String(), `"msg":"body"`))
 	require.Contains(t, log.String(), `"text":"`+strings.Repeat("q", mostLogged)+`"`)
@@ -257,7 +257,7 @@ func TestTurns(t *testing.T) {
 	k, shown := keysOf(t, "ada", "bob")
 	at, goOn := make(chan string, 10), make(chan bool)
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { at <- r.URL.Path; <-goOn }),
-		Options{Keys: k, Concurrent: 1, Queue: 1})
+		Options{Keys: k, MaxConcurrent: 1, MaxQueued: 1})
 	var all sync.WaitGroup
 	ask := func(key, path string) {
 		all.Go(func() { send(g, "POST", path, "", "X-Api-Key", key) })
@@ -293,13 +293,13 @@ func TestTurns(t *testing.T) {
 // Paths and statuses are counted; clients cannot make the table grow without bound.
 func TestMetrics(t *testing.T) {
 	g := gateOf(t, echoBody, Options{})
-	require.Equal(t, []int{4 << 20, 64, 256}, []int{int(g.MaxBody), g.Concurrent, g.Queue})
+	require.Equal(t, []int{4 << 20, 64, 256}, []int{int(g.MaxBody), g.MaxConcurrent, g.MaxQueued})
 	for i := range 50 {
 		send(g, "GET", fmt.Sprintf("/v1/models/%d", i), "")
 		send(g, "GET", fmt.Sprintf("/%d", i), "")
 	}
-	g.Metrics.Answer("tiny", time.Second)
-	g.Metrics.Drawn("tiny", 5, 2, 7)
+	g.Metrics.CountAnswer("tiny", time.Second)
+	g.Metrics.CountTokens("tiny", 5, 2, 7)
 	text := send(g, "GET", "/metrics", "").Body.String()
 	for _, line := range []string{`grpo_http_requests_total{path="/v1/models/*",status="200"} 50`,
 		`grpo_http_requests_total{path="other",status="200"} 50`,

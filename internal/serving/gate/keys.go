@@ -111,8 +111,8 @@ func (k *Keys) find(shown string) (found key) {
 	return found
 }
 
-// Knows reports whether a key is one of them.
-func (k *Keys) Knows(shown string) bool { return k.find(shown).name != "" }
+// Contains reports whether a key is one of them.
+func (k *Keys) Contains(shown string) bool { return k.find(shown).name != "" }
 
 func checkKeyName(name string) error {
 	plain := func(r rune) bool {

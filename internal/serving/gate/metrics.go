@@ -49,20 +49,20 @@ func newMetrics() *Metrics {
 	return m
 }
 
-// Drawn counts the tokens of a request.
-func (m *Metrics) Drawn(model string, prompt, cached, completion int) {
+// CountTokens counts the tokens of a request.
+func (m *Metrics) CountTokens(model string, prompt, cached, completion int) {
 	m.tokens.WithLabelValues(model, "prompt").Add(float64(prompt))
 	m.tokens.WithLabelValues(model, "cached").Add(float64(cached))
 	m.tokens.WithLabelValues(model, "completion").Add(float64(completion))
 }
 
-// Answer counts a complete answer.
-func (m *Metrics) Answer(model string, first time.Duration) {
+// CountAnswer counts a complete answer.
+func (m *Metrics) CountAnswer(model string, first time.Duration) {
 	m.first.WithLabelValues(model).Observe(first.Seconds())
 }
 
-// Adapters sets the number of adapters that requests have loaded.
-func (m *Metrics) Adapters(loaded int) { m.adapters.Set(float64(loaded)) }
+// SetAdapters sets the number of adapters that requests have loaded.
+func (m *Metrics) SetAdapters(loaded int) { m.adapters.Set(float64(loaded)) }
 
 // clientLeft is the status of a request whose client disconnected, as in nginx.
 const clientLeft = 499

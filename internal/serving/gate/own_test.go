@@ -20,7 +20,7 @@ func TestAProtocolWithBoundsOfItsOwn(t *testing.T) {
 		}
 		w.Header().Set("Known", KeyName(r.Context()))
 		echoBody(w, r)
-	}), Options{Keys: k, MaxBody: 4, Concurrent: 1, Queue: 1, Own: func(path string) (int64, bool, bool) {
+	}), Options{Keys: k, MaxBody: 4, MaxConcurrent: 1, MaxQueued: 1, PathLimits: func(path string) (int64, bool, bool) {
 		return 8, path == "/own/public", strings.HasPrefix(path, "/own/")
 	}})
 	mine := []string{"X-Api-Key", "tml-" + shown[0]}

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Door is the configuration of the listener. 0 means the default given here.
-type Door struct {
-	TLS         *tls.Config   // nil: plain HTTP
-	Connections int           // concurrent connections; 1,024
-	Header      int           // bytes of the headers; 16 KiB
-	HeaderTime  time.Duration // to receive the headers; 10 s
-	ReadTime    time.Duration // to receive a whole request; 60 s
-	Idle        time.Duration // keep-alive between requests; 2 min
-	Drain       time.Duration // for requests in progress when the server stops; 30 s
+// ListenOptions is the configuration of the listener. 0 means the default given here.
+type ListenOptions struct {
+	TLS               *tls.Config   // nil: plain HTTP
+	MaxConnections    int           // concurrent connections; 1,024
+	MaxHeaderBytes    int           // bytes of the headers; 16 KiB
+	ReadHeaderTimeout time.Duration // to receive the headers; 10 s
+	ReadTimeout       time.Duration // to receive a whole request; 60 s
+	IdleTimeout       time.Duration // keep-alive between requests; 2 min
+	DrainTimeout      time.Duration // for requests in progress when the server stops; 30 s
 }
 
 // LoadTLS reads a certificate and its key from files.
@@ -36,15 +36,15 @@ func LoadTLS(cert, key string) (*tls.Config, error) {
 
 // Serve serves the gate until ctx ends. It then refuses new requests and waits for those in progress; after door.Drain
 // these end with the given cause.
-func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error) error {
-	set(&door.Connections, 1024)
-	set(&door.Header, 16<<10)
-	set(&door.HeaderTime, 10*time.Second)
-	set(&door.ReadTime, time.Minute)
-	set(&door.Idle, 2*time.Minute)
-	set(&door.Drain, 30*time.Second)
-	g.readTime.Store(int64(door.ReadTime))
-	l = &limitListener{Listener: l, most: door.Connections}
+func (g *Gate) Serve(ctx context.Context, l net.Listener, door ListenOptions, cause error) error {
+	set(&door.MaxConnections, 1024)
+	set(&door.MaxHeaderBytes, 16<<10)
+	set(&door.ReadHeaderTimeout, 10*time.Second)
+	set(&door.ReadTimeout, time.Minute)
+	set(&door.IdleTimeout, 2*time.Minute)
+	set(&door.DrainTimeout, 30*time.Second)
+	g.readTime.Store(int64(door.ReadTimeout))
+	l = &limitListener{Listener: l, most: door.MaxConnections}
 	if door.TLS != nil {
 		l = tls.NewListener(l, door.TLS)
 	}
@@ -53,10 +53,10 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	inside := &inProgress{Handler: g}
 	server := &http.Server{
 		Handler:           inside,
-		MaxHeaderBytes:    door.Header,
-		ReadHeaderTimeout: door.HeaderTime,
-		ReadTimeout:       door.ReadTime,
-		IdleTimeout:       door.Idle,
+		MaxHeaderBytes:    door.MaxHeaderBytes,
+		ReadHeaderTimeout: door.ReadHeaderTimeout,
+		ReadTimeout:       door.ReadTimeout,
+		IdleTimeout:       door.IdleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return work },
 		ConnContext:       withVisitor,
 		ErrorLog:          slogLines(g.Log),
@@ -69,7 +69,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	case <-ctx.Done():
 	}
 	g.Drain()
-	bound, stop := context.WithTimeout(context.WithoutCancel(ctx), door.Drain)
+	bound, stop := context.WithTimeout(context.WithoutCancel(ctx), door.DrainTimeout)
 	defer stop()
 	// Connections are still accepted here, so that readiness probes are answered.
 	inside.wait(bound)

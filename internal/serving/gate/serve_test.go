@@ -23,7 +23,7 @@ import (
 )
 
 // open serves on an address of its own; stop stops the server, wait checks its error.
-func open(t testing.TB, g *Gate, door Door) (address string, stop, wait func()) {
+func open(t testing.TB, g *Gate, door ListenOptions) (address string, stop, wait func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestDrain(t *testing.T) {
 		<-goOn
 		io.WriteString(w, "whole")
 	}), Options{})
-	address, stop, wait := open(t, g, Door{})
+	address, stop, wait := open(t, g, ListenOptions{})
 	answer := make(chan string, 1)
 	go func() {
 		res, err := http.Get("http://" + address + "/v1/x")
@@ -78,7 +78,7 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	k, _ := keysOf(t, "ada")
 	g := gateOf(t, echoBody, Options{Keys: k})
 	g.linger = 10 * time.Millisecond
-	address, _, _ := open(t, g, Door{ReadTime: time.Hour})
+	address, _, _ := open(t, g, ListenOptions{ReadTimeout: time.Hour})
 	const head = "POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestDrainIsBounded(t *testing.T) {
 		<-r.Context().Done()
 		why <- context.Cause(r.Context())
 	}), Options{})
-	address, stop, wait := open(t, g, Door{Drain: 10 * time.Millisecond})
+	address, stop, wait := open(t, g, ListenOptions{DrainTimeout: 10 * time.Millisecond})
 	go func() {
 		if res, err := http.Get("http://" + address + "/v1/x"); err == nil {
 			res.Body.Close()
@@ -138,7 +138,7 @@ func TestAnswersMayPause(t *testing.T) {
 		io.WriteString(to, "first")
 		require.NoError(t, http.NewResponseController(to).Flush())
 		require.Zero(t, w.until)
-	}), Options{Stall: time.Hour})
+	}), Options{WriteTimeout: time.Hour})
 	g.ServeHTTP(w, httptest.NewRequest("GET", "/v1/x", nil))
 	require.Equal(t, "first", w.Body.String())
 	require.Less(t, time.Until(w.until), time.Hour)
@@ -148,8 +148,9 @@ func TestAnswersMayPause(t *testing.T) {
 // Slow clients, floods of headers and too many connections are turned away.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
-	g := gateOf(t, echoBody, Options{Stall: 100 * time.Millisecond})
-	address, _, _ := open(t, g, Door{HeaderTime: 100 * time.Millisecond, ReadTime: 200 * time.Millisecond, Header: 4096})
+	g := gateOf(t, echoBody, Options{WriteTimeout: 100 * time.Millisecond})
+	address, _, _ := open(t, g, ListenOptions{ReadHeaderTimeout: 100 * time.Millisecond, ReadTimeout: 200 * time.Millisecond,
+		MaxHeaderBytes: 4096})
 	dial := func(text string) net.Conn {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
@@ -169,7 +170,7 @@ func TestHostileConnections(t *testing.T) {
 	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "a request without its headers is not answered")
 	require.NotContains(t, ends(dial("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")), "200 OK", "a body that does not come")
 
-	address, _, _ = open(t, g, Door{Header: 4096}) // long limits, since a busy machine may be as slow as a slow client
+	address, _, _ = open(t, g, ListenOptions{MaxHeaderBytes: 4096}) // long limits, since a busy machine may be as slow as a slow client
 	require.Contains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("a", 20000)+"\r\n\r\n")), "431")
 }
 
@@ -177,7 +178,7 @@ func TestHostileConnections(t *testing.T) {
 func TestCrowds(t *testing.T) {
 	t.Parallel()
 	k, shown := keysOf(t, "ada")
-	address, _, _ := open(t, gateOf(t, echoBody, Options{Keys: k}), Door{Connections: 3})
+	address, _, _ := open(t, gateOf(t, echoBody, Options{Keys: k}), ListenOptions{MaxConnections: 3})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
@@ -228,8 +229,8 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 				return
 			}
 		}
-	}), Options{Stall: 50 * time.Millisecond})
-	address, _, _ := open(t, g, Door{})
+	}), Options{WriteTimeout: 50 * time.Millisecond})
+	address, _, _ := open(t, g, ListenOptions{})
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer c.Close()
@@ -239,7 +240,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 
 // A client that sends too large a body gets the reason, and is cut off if it does not stop sending.
 func TestLargeBodiesOverTheWire(t *testing.T) {
-	address, _, _ := open(t, gateOf(t, echoBody, Options{MaxBody: 1000}), Door{})
+	address, _, _ := open(t, gateOf(t, echoBody, Options{MaxBody: 1000}), ListenOptions{})
 	res, err := http.Post("http://"+address+"/v1/x", "application/json", bytes.NewReader(make([]byte, 8<<20)))
 	require.NoError(t, err)
 	defer res.Body.Close()
@@ -278,7 +279,7 @@ func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
 		{"/v1/small", shown[0], "413 larger than the 9 bytes", 32 << 20, 12 << 20},
 		{"/v1/x", "wrong", "401 the key is unknown", 32 << 20, leastHeard - 1<<20},
 	} {
-		address, _, _ := open(t, gateOf(t, less, Options{Keys: k, MaxBody: c.limit}), Door{})
+		address, _, _ := open(t, gateOf(t, less, Options{Keys: k, MaxBody: c.limit}), ListenOptions{})
 		for _, chunks := range []bool{false, true} {
 			conn, err := net.Dial("tcp", address)
 			require.NoError(t, err)
@@ -323,8 +324,8 @@ func TestABodyThatWaitedForItsTurn(t *testing.T) {
 		at <- struct{}{}
 		<-leave
 		fmt.Fprint(w, len(body), err)
-	}), Options{Concurrent: 1})
-	address, _, _ := open(t, g, Door{ReadTime: 300 * time.Millisecond})
+	}), Options{MaxConcurrent: 1})
+	address, _, _ := open(t, g, ListenOptions{ReadTimeout: 300 * time.Millisecond})
 	answers := make(chan string, 2)
 	for range 2 {
 		go func() {

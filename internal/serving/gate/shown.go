@@ -9,7 +9,7 @@ import (
 )
 
 // unknownKey is the refusal of an unknown key.
-var unknownKey = refusal.Prepared(&refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key",
+var unknownKey = refusal.Preencoded(&refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key",
 	Message: "the key is unknown"})
 
 // shownKey is the context key of the key that a request shows.
@@ -32,7 +32,7 @@ func (g *Gate) identify(r *http.Request) (of key, err error) {
 	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
 		return of, nil
 	}
-	if _, public, _ := g.Own(r.URL.Path); public {
+	if _, public, _ := g.PathLimits(r.URL.Path); public {
 		of, _ = g.keyOf(r) // not needed, but an admin key has more rights
 		return of, nil
 	}

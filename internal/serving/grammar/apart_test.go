@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // A value that fits, or may fit, two branches of oneOf is refused, and the branches are named.
@@ -36,7 +36,7 @@ func TestWhatIsNotApart(t *testing.T) {
 
 // Documents drawn under the masks of an accepted oneOf fit exactly one of its branches.
 func TestDrawnOneOf(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	v := fixture(t)
 	taken := 0
 	for seed := range 20 * tries(t) {
@@ -73,7 +73,7 @@ func TestDrawnOneOf(t *testing.T) {
 
 // Many branches are proved disjoint, or given up, in a short time.
 func TestManyBranches(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	v := fixture(t)
 	tagged, enums := []string{}, []string{}
 	for i := range 250 {

@@ -28,7 +28,7 @@ type location struct {
 func (l *location) String() string {
 	var steps []string
 	for ; l != nil && l.up != nil; l = l.up {
-		steps = append(steps, strings.NewReplacer("~", "~0", "/", "~1").Replace(automata.Cut(l.step)))
+		steps = append(steps, strings.NewReplacer("~", "~0", "/", "~1").Replace(automata.Truncate(l.step)))
 	}
 	var out strings.Builder
 	out.WriteString("#")
@@ -110,7 +110,7 @@ func (r *reader) object(at *location, depth int) (any, error) {
 		}
 		name := key.(string)
 		if _, twice := o.vals[name]; twice {
-			return nil, badinput.Errorf("schema %s: the key %q twice", at, automata.Cut(name))
+			return nil, badinput.Errorf("schema %s: the key %q twice", at, automata.Truncate(name))
 		}
 		v, err := r.value(&location{at, name}, depth+1)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 )
 
 // hostile are schemas that are expensive, or would be without limits.
@@ -95,7 +95,7 @@ func TestHostileSchemas(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		t.Logf("%-12s %6d ms %4d MB kept, %4d MB allocated: %.120v", name, took.Milliseconds(), int64(after.HeapAlloc-before.HeapAlloc)>>20,
 			(after.TotalAlloc-before.TotalAlloc)>>20, err)
-		if !racing.Detected {
+		if !race.Enabled {
 			require.Less(t, took, time.Second, name)
 		}
 		require.Less(t, int64(after.HeapAlloc-before.HeapAlloc), int64(64<<20), name)

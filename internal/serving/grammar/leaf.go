@@ -73,7 +73,7 @@ func (l *leaf) begin(s state, b byte) (state, bool) {
 		return s, false
 	case l.quoted && b == '\\':
 		s.part = part(partEscape, 0, 0)
-		return s, !l.auto.Ends(s.q)
+		return s, !l.auto.MustEnd(s.q)
 	case l.quoted && (b < 0x20 || b == '"'):
 		return s, false
 	case b < 0x80:
@@ -95,7 +95,7 @@ func (l *leaf) prefix(s state, bytes, left int, bits uint32) (state, bool) {
 	lo := rune(bits) << (6 * left)
 	hi := lo + 1<<(6*left) - 1
 	shortest := [4]rune{0, 0x80, 0x800, 0x10000} // no overlong encodings
-	return s, l.auto.Any(s.q, max(lo, shortest[bytes]), hi)
+	return s, l.auto.AnyNext(s.q, max(lo, shortest[bytes]), hi)
 }
 
 // escape reads the character after a backslash.
@@ -129,11 +129,11 @@ func (l *leaf) hex(s state, b byte, n int, bits uint32) (state, bool) {
 	}
 	lo := rune(bits) << (4 * (3 - n))
 	hi := lo + 1<<(4*(3-n)) - 1
-	if n < 3 && l.auto.Any(s.q, lo, hi) {
+	if n < 3 && l.auto.AnyNext(s.q, lo, hi) {
 		return s, true
 	}
 	lo, hi = max(lo, 0xD800), min(hi, 0xDBFF)
-	return s, lo <= hi && l.auto.Any(s.q, 0x10000+(lo-0xD800)<<10, 0x10000+(hi-0xD800)<<10|0x3FF)
+	return s, lo <= hi && l.auto.AnyNext(s.q, 0x10000+(lo-0xD800)<<10, 0x10000+(hi-0xD800)<<10|0x3FF)
 }
 
 // low reads a digit of the second surrogate of a pair.
@@ -155,7 +155,7 @@ func (l *leaf) low(s state, b byte) (state, bool) {
 		return l.character(s, base+lo-0xDC00)
 	}
 	s.part = partLow<<28 | uint32(n+1)<<26 | high<<16 | bits
-	return s, l.auto.Any(s.q, base+lo-0xDC00, base+hi-0xDC00)
+	return s, l.auto.AnyNext(s.q, base+lo-0xDC00, base+hi-0xDC00)
 }
 
 func isHigh(unit uint32) bool { return unit >= 0xD800 && unit < 0xDC00 }

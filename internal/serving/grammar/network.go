@@ -55,7 +55,7 @@ type builder struct {
 
 func newBuilder(v *Vocabulary) *builder {
 	return &builder{
-		voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.Whole,
+		voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.InitialBudget,
 	}
 }
 

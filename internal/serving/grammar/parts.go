@@ -24,7 +24,7 @@ func (f partFunc) build(b *builder, from int32) int32 { return f(b, from) }
 func Text(text string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		if !utf8.ValidString(text) {
-			b.fail(badinput.Errorf("a text that must come is not UTF-8: %q", automata.Cut(text)))
+			b.fail(badinput.Errorf("a text that must come is not UTF-8: %q", automata.Truncate(text)))
 		}
 		return b.text(from, text)
 	})
@@ -56,13 +56,13 @@ func Schema(schema json.RawMessage) Part {
 func Pattern(pattern string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
-		auto, err := automata.Wholly(&b.budget, pattern)
+		auto, err := automata.FullMatch(&b.budget, pattern)
 		if err != nil {
 			b.fail(err)
 			return to
 		}
 		if auto == nil {
-			b.fail(badinput.Errorf("the pattern %q matches no text", automata.Cut(pattern)))
+			b.fail(badinput.Errorf("the pattern %q matches no text", automata.Truncate(pattern)))
 			return to
 		}
 		b.call(from, b.leaf(leaf{auto: auto, most: -1}), to)
@@ -126,9 +126,9 @@ func Until(mark string) Part {
 	})
 }
 
-// Words is any text in which each mark is followed by a part. It may end anywhere but within the part. So are optional
+// TextWith is any text in which each mark is followed by a part. It may end anywhere but within the part. So are optional
 // calls of tools.
-func Words(mark string, part Part) Part {
+func TextWith(mark string, part Part) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to, marked := b.node(), b.node()
 		saying := b.until(mark, marked)

@@ -52,7 +52,7 @@ func TestCalls(t *testing.T) {
 		one := Sequence(Mark(mark), toolCallOf("</call>"))
 		forced, err := Compile(v, Sequence(one, Repeat(Sequence(Text("\n"), one), 0, 1)))
 		require.NoError(t, err)
-		free, err := Compile(v, Words(mark, toolCallOf("</call>")))
+		free, err := Compile(v, TextWith(mark, toolCallOf("</call>")))
 		require.NoError(t, err)
 		after, err := Compile(v, Sequence(Until(thoughtsEnd), Text("\n\n"), one))
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestRegex(t *testing.T) {
 // A mask has exactly the tokens after which the text can be completed: the fast algorithm agrees with trying each token.
 func TestMasksAreWhatCanBeAccepted(t *testing.T) {
 	v := fixture(t)
-	words, err := Compile(v, Words("<ab>", toolCallOf(thoughtsEnd)))
+	words, err := Compile(v, TextWith("<ab>", toolCallOf(thoughtsEnd)))
 	require.NoError(t, err)
 	grammars := []*Grammar{words}
 	for seed := range tries(t) / 6 {
@@ -139,7 +139,7 @@ func TestTheEnd(t *testing.T) {
 		s.Accept(b)
 	}
 	require.True(t, s.Complete())
-	require.True(t, s.Over())
+	require.True(t, s.MustEnd())
 	require.Equal(t, v.ends, allowed(s))
 	s.Accept(v.ends[0])
 	require.True(t, s.Complete())

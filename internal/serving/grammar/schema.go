@@ -113,7 +113,7 @@ func (c *compiler) all(of []schema, v any, through []*object) conjunction {
 	o, ok := v.(*object)
 	if !ok {
 		if v != true && v != false {
-			c.b.fail(badinput.Errorf("schema: found %s where a schema is expected, an object or a boolean", automata.Cut(c.canonical(nil, v))))
+			c.b.fail(badinput.Errorf("schema: found %s where a schema is expected, an object or a boolean", automata.Truncate(c.canonical(nil, v))))
 		}
 		return conjunction{of, v != true}
 	}
@@ -136,7 +136,7 @@ func (c *compiler) all(of []schema, v any, through []*object) conjunction {
 		name, _ := ref.(string)
 		target, ok := resolve(c.root, name)
 		if !ok {
-			c.fail(o.at, "$ref: found %q, expected a schema within this one, such as #/$defs/node", automata.Cut(name))
+			c.fail(o.at, "$ref: found %q, expected a schema within this one, such as #/$defs/node", automata.Truncate(name))
 		} else {
 			all = c.and(all, target, through)
 		}
@@ -160,7 +160,7 @@ func (c *compiler) check(o *object) {
 	c.checked[o] = true
 	for _, key := range o.keys {
 		if _, ok := constraining[key]; !ok && !describing[key] && !strings.HasPrefix(key, "x-") {
-			c.fail(o.at, "%q is not supported", automata.Cut(key))
+			c.fail(o.at, "%q is not supported", automata.Truncate(key))
 		}
 	}
 	for _, key := range []string{"uniqueItems", "nullable"} {
@@ -299,7 +299,7 @@ func (c *compiler) typesOf(o *object, v any) (set types) {
 		name, _ := v.(string)
 		one, ok := typeNames[name]
 		if !ok {
-			c.fail(o.at, "type: found %q, expected null, boolean, integer, number, string, array or object", automata.Cut(name))
+			c.fail(o.at, "type: found %q, expected null, boolean, integer, number, string, array or object", automata.Truncate(name))
 		}
 		set |= one
 	}

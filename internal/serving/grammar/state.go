@@ -87,8 +87,8 @@ func (s *State) Accept(token int32) {
 // Complete reports whether the document could end here, or has ended so. It is false if a token limit cut it off.
 func (s *State) Complete() bool { return s.accepts }
 
-// Over reports whether only the end may come.
-func (s *State) Over() bool { return len(s.readings) == 0 }
+// MustEnd reports whether only the end may come.
+func (s *State) MustEnd() bool { return len(s.readings) == 0 }
 
 // from is a place to continue at: a return node, after some bytes of a token.
 type from struct {

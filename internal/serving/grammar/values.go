@@ -67,7 +67,7 @@ func (c *compiler) stringLeaf(of []schema) (leaf, bool) {
 	if least > 0 || most >= 0 {
 		lengths, err := automata.OfLength(&c.b.budget, least, most)
 		if err == nil {
-			auto, err = automata.Both(&c.b.budget, auto, lengths)
+			auto, err = automata.Intersect(&c.b.budget, auto, lengths)
 		}
 		if err != nil {
 			c.fail(of[0].at, "a string with a pattern or format and a length: %w", err)
@@ -91,7 +91,7 @@ func (c *compiler) narrow(o *object, key string, v any, have *automata.Automaton
 	if key == "pattern" {
 		a, err = automata.Containing(&c.b.budget, text)
 	} else if a, ok, err = automata.Format(&c.b.budget, text); !ok {
-		err = badinput.Errorf("format: found %q, expected one of %s", automata.Cut(text), strings.Join(automata.Formats(), ", "))
+		err = badinput.Errorf("format: found %q, expected one of %s", automata.Truncate(text), strings.Join(automata.Formats(), ", "))
 	}
 	if err != nil {
 		c.fail(o.at, "%w", err)
@@ -102,7 +102,7 @@ func (c *compiler) narrow(o *object, key string, v any, have *automata.Automaton
 }
 
 func (c *compiler) meet(o *object, a, b *automata.Automaton) *automata.Automaton {
-	met, err := automata.Both(&c.b.budget, a, b)
+	met, err := automata.Intersect(&c.b.budget, a, b)
 	if err != nil {
 		c.fail(o.at, "patterns, formats and limits together: %w", err)
 	}

@@ -88,11 +88,11 @@ func (j *job) checkLogProbs() error {
 }
 
 // submit starts the sampling of all completions. cancel stops those that are not finished.
-func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) {
+func (j *job) submit(box *mailbox, drew func(TokenUsage)) (cancel func(), err error) {
 	all := make([]sampler.Listener, len(j.requests))
 	for i, r := range j.requests {
 		first := i * j.n
-		drawn, left := Drawn{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
+		drawn, left := TokenUsage{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
 		on := sampler.Listener{Done: func(r sampler.Rollout) { // also called for cancelled ones
 			drawn.Cached, drawn.Completion = max(drawn.Cached, r.Cached), drawn.Completion+len(r.Tokens)
 			scored := r.Finish == sampler.Length && len(r.Tokens) == 0
@@ -128,8 +128,8 @@ func whyEnded(ctx context.Context) error {
 	return errLeft
 }
 
-// Left reports whether an error is that the client disconnected.
-func Left(err error) bool { return errors.Is(err, errLeft) }
+// ClientLeft reports whether an error is that the client disconnected.
+func ClientLeft(err error) bool { return errors.Is(err, errLeft) }
 
 // answer samples what a request asks for, and writes it. If the client disconnects, sampling stops.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
@@ -159,7 +159,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 		err = &lateError{err}
 	}
 	if s.watch != nil && err == nil {
-		s.watch(Served{Model: j.policy.Name, First: run.first, Whole: time.Since(run.began)})
+		s.watch(Latency{Model: j.policy.Name, First: run.first, Whole: time.Since(run.began)})
 	}
 	return err
 }
@@ -301,7 +301,7 @@ func (s *stream) close() {
 // fail ends a stream with an error.
 func (s *stream) fail(err error) {
 	s.buf.WriteString("data: ")
-	s.buf.Write(refusal.Of(err).JSON())
+	s.buf.Write(refusal.FromError(err).JSON())
 	s.buf.WriteString("\n\n")
 	s.flush() // the client may be gone
 }

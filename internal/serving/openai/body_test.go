@@ -107,26 +107,26 @@ func TestManyTokens(t *testing.T) {
 // Drawn tokens are counted, also if the answer was not delivered.
 func TestWhatWasDrawnIsCounted(t *testing.T) {
 	s := scripted(t, "a b c")
-	var drawn []Drawn
-	h := New(s, Options{Drawn: func(d Drawn) { drawn = append(drawn, d) }})
+	var drawn []TokenUsage
+	h := New(s, Options{OnUsage: func(d TokenUsage) { drawn = append(drawn, d) }})
 	ask(t, h, `"n":2`)
 	s.fail = errors.New("broken")
 	status, _ := post(t, h, "/v1/chat/completions", with(""))
 	require.Equal(t, 500, status)
 	length := len(s.asked[0].Prompt)
 	whole := len(s.Language.Tokenizer.Encode("a b c")) + 1
-	require.Equal(t, []Drawn{{"tiny", length, 3, 2 * whole}, {"tiny", length, 3, 1}}, drawn)
+	require.Equal(t, []TokenUsage{{"tiny", length, 3, 2 * whole}, {"tiny", length, 3, 1}}, drawn)
 
 	s.fail, drawn = nil, nil
 	status, _ = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5,6],"echo":true,"max_tokens":0}`)
 	require.Equal(t, 200, status)
-	require.Equal(t, []Drawn{{"tiny", 2, 3, 0}}, drawn, "of a prompt that is scored alone nothing is shown")
+	require.Equal(t, []TokenUsage{{"tiny", 2, 3, 0}}, drawn, "of a prompt that is scored alone nothing is shown")
 }
 
 // A body that does not arrive, or only in part, is the client's fault, and not logged as an error.
 func TestABodyThatDoesNotCome(t *testing.T) {
 	why := make(chan error, 1)
-	h := New(scripted(t, "a"), Options{Refused: func(_ *http.Request, err error) { why <- err }})
+	h := New(scripted(t, "a"), Options{OnError: func(_ *http.Request, err error) { why <- err }})
 	hasty := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hasty { // only for the body: on a busy machine headers may be as late

@@ -37,7 +37,7 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	}
 	chat, err := p.Language.format(kwargs)
 	if err != nil {
-		return nil, refusal.Field("chat_template_kwargs", "%s", refusal.Short(err.Error(), longestReason))
+		return nil, refusal.Field("chat_template_kwargs", "%s", refusal.Truncate(err.Error(), longestReason))
 	}
 	if len(use.list) > 0 && !chat.tools {
 		return nil, refusal.Field("tools", "the chat template of %s does not support tools; leave them out", p.Name)

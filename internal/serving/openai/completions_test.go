@@ -44,7 +44,7 @@ func TestPrompts(t *testing.T) {
 		`"def<|im_end|>"`: 1, `["def<|im_end|>","def<|im_end|>"]`: 2, string(text): 1, "[" + string(text) + "," + string(text) + "]": 2,
 	} {
 		s.asked = nil
-		answer := continued(t, New(s, Options{From: func(context.Context) string { return "ada" }}), `"n":2,"seed":5,"prompt":`+prompt)
+		answer := continued(t, New(s, Options{ClientID: func(context.Context) string { return "ada" }}), `"n":2,"seed":5,"prompt":`+prompt)
 		require.Len(t, answer.Choices, 2*n)
 		require.Len(t, s.asked, n)
 		for i, r := range s.asked {

@@ -39,7 +39,7 @@ func (s shape) part(n calls.Notation) grammar.Part {
 		return grammar.Schema(s.document)
 	}
 	if s.words {
-		return grammar.Words(n.Open, s.inner(n))
+		return grammar.TextWith(n.Open, s.inner(n))
 	}
 	if n.Open == "" {
 		return s.inner(n)
@@ -209,7 +209,7 @@ func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) e
 	}
 	c, err := p.Language.constraint(s, f.notation, thinking)
 	if err != nil {
-		return refusal.Field(field, "%s", refusal.Short(strings.ReplaceAll(err.Error(), "\n", "; "), longestReason))
+		return refusal.Field(field, "%s", refusal.Truncate(strings.ReplaceAll(err.Error(), "\n", "; "), longestReason))
 	}
 	q.Constrain, q.Params.StopTokens = c, p.Language.Stops
 	return nil

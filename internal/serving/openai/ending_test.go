@@ -144,8 +144,9 @@ func TestStoppingWhileALargeBodyWaits(t *testing.T) {
 	require.NoError(t, err)
 	defer leave()
 	ctx, stop := context.WithCancelCause(t.Context())
-	stop(Stopping())
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(strings.Repeat(" ", body.Large))))
+	stop(ShutdownCause())
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions",
+		strings.NewReader(with(strings.Repeat(" ", body.LargeSize))))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)

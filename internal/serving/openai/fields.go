@@ -24,9 +24,9 @@ type fields struct {
 
 // readBody reads the body of a request, which must be valid text.
 func readBody(from io.Reader) ([]byte, error) {
-	text, err := body.All(from)
+	text, err := body.ReadAll(from)
 	if err != nil {
-		return nil, refusal.Body(err)
+		return nil, refusal.BodyError(err)
 	}
 	return text, nil
 }
@@ -109,7 +109,7 @@ const (
 )
 
 // brief is a value, shortened for an error.
-func brief[T ~string | ~[]byte](value T) string { return refusal.Short(string(value), longestQuote) }
+func brief[T ~string | ~[]byte](value T) string { return refusal.Truncate(string(value), longestQuote) }
 
 // value parses a field into to, which is unchanged if the field is missing.
 func value[T any](f *fields, name string, to *T, expected string) bool {

@@ -40,7 +40,7 @@ func (p *Policy) prompt(f *format, messages []chat.Message, tools []chat.Tool) (
 		return nil, "", err
 	}
 	if tokens, text, err = f.Prompt(messages, tools...); err != nil {
-		return nil, "", refusal.Field("messages", "%s", refusal.Short(err.Error(), longestReason))
+		return nil, "", refusal.Field("messages", "%s", refusal.Truncate(err.Error(), longestReason))
 	}
 	return tokens, text, nil
 }

@@ -97,7 +97,7 @@ func object(arguments json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(arguments, &any); err != nil || any == nil {
 		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: found %s, expected an object as a text", brief(arguments))
 	}
-	if err := body.CheckTheirs(arguments); err != nil {
+	if err := body.CheckClientKeys(arguments); err != nil {
 		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: %v", err)
 	}
 	return arguments, nil

@@ -69,7 +69,7 @@ func (s *script) Policies() []*Policy { return []*Policy{s.Policy} }
 
 func (s *script) Find(name string) (*Policy, error) {
 	if name != s.Name {
-		return nil, &serving.NotFound{Name: name, There: []string{s.Name}}
+		return nil, &serving.NotFoundError{Name: name, Available: []string{s.Name}}
 	}
 	return s.Policy, nil
 }

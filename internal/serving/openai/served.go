@@ -13,14 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Of adapts a host of package serving, whose models are prompted as speech says.
-func Of(h *serving.Host, speech serving.Speech) Host {
+// NewHost adapts a host of package serving, whose models are prompted as speech says.
+func NewHost(h *serving.Host, speech serving.PromptOptions) Host {
 	return &served{host: h, speech: speech, languages: map[*sources.Language]*Language{}}
 }
 
 type served struct {
 	host   *serving.Host
-	speech serving.Speech
+	speech serving.PromptOptions
 
 	mu        sync.Mutex
 	languages map[*sources.Language]*Language // by model, as models stay loaded

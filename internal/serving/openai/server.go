@@ -28,30 +28,30 @@ import (
 // Options of a server.
 type Options struct {
 	MaxN int // completions per prompt at most; 0: 128
-	// Watch is called after each complete answer, Drawn with the tokens of each request as soon as its sampling ends.
-	Watch func(Served)
-	Drawn func(Drawn)
+	// OnAnswer is called after each complete answer, OnUsage with the tokens of each request as soon as its sampling ends.
+	OnAnswer func(Latency)
+	OnUsage  func(TokenUsage)
 	// Now is the time for answers; nil: the clock's.
 	Now func() time.Time
-	// From identifies who sent a request, for fair scheduling (sampler.Request.From) and for taking turns with large bodies.
+	// ClientID identifies who sent a request, for fair scheduling (sampler.Request.From) and for taking turns with large bodies.
 	// nil: all are the same.
-	From func(context.Context) string
-	// Beside lists routes of other handlers on the same server, such as POST /v1/sessions, for the message about an unknown path.
-	Beside []string
+	ClientID func(context.Context) string
+	// OtherRoutes lists routes of other handlers on the same server, such as POST /v1/sessions, for the message about an unknown path.
+	OtherRoutes []string
 	// Methods are those that other handlers on the same server have for a path; nil: none.
 	Methods func(*http.Request) []string
-	// Refused is called with every request that is refused.
-	Refused func(r *http.Request, err error)
+	// OnError is called with every request that is refused.
+	OnError func(r *http.Request, err error)
 }
 
-// Served is the latency of an answer.
-type Served struct {
+// Latency is the latency of an answer.
+type Latency struct {
 	Model        string
 	First, Whole time.Duration
 }
 
-// Drawn counts tokens: of a prompt, of those the ones from the prefix cache, and of its completions.
-type Drawn struct {
+// TokenUsage counts tokens: of a prompt, of those the ones from the prefix cache, and of its completions.
+type TokenUsage struct {
 	Model                      string
 	Prompt, Cached, Completion int
 }
@@ -61,9 +61,9 @@ type Server struct {
 	host    Host
 	mux     *http.ServeMux
 	maxN    int
-	watch   func(Served)
+	watch   func(Latency)
 	from    func(context.Context) string
-	drew    func(Drawn)
+	drew    func(TokenUsage)
 	turns   *body.Turns
 	refused func(r *http.Request, err error)
 	now     func() time.Time
@@ -72,13 +72,13 @@ type Server struct {
 // errStopping is the cause of contexts that end because the server stops.
 var errStopping error = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
 
-// Stopping is the cause to end the contexts of requests with when the server stops.
-func Stopping() error { return errStopping }
+// ShutdownCause is the cause to end the contexts of requests with when the server stops.
+func ShutdownCause() error { return errStopping }
 
 // New makes a server of the policies of a host.
 func New(host Host, o Options) *Server {
-	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.Watch, drew: o.Drawn, from: o.From, turns: body.NewTurns(),
-		refused: o.Refused, now: o.Now}
+	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.OnAnswer, drew: o.OnUsage, from: o.ClientID,
+		turns: body.NewTurns(), refused: o.OnError, now: o.Now}
 	if s.maxN == 0 {
 		s.maxN = 128
 	}
@@ -101,13 +101,13 @@ func New(host Host, o Options) *Server {
 
 // unknown answers paths and methods that do not exist.
 func (s *Server) unknown(o Options) http.HandlerFunc {
-	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, o.Beside...), ", ")
+	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, o.OtherRoutes...), ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		methods := refusal.Methods(s.mux, r, "/")
 		if o.Methods != nil {
 			methods = append(methods, o.Methods(r)...)
 		}
-		if err := refusal.Method(w, r, methods); err != nil {
+		if err := refusal.MethodError(w, r, methods); err != nil {
 			refusal.Write(w, err)
 			return
 		}
@@ -161,7 +161,7 @@ func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.Re
 
 // understand parses a body into a job. Large bodies take turns.
 func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Policy) (*job, error)) (*job, error) {
-	if len(text) > body.Large {
+	if len(text) > body.LargeSize {
 		leave, err := s.turns.Take(r.Context(), s.from(r.Context()))
 		if err != nil {
 			return nil, whyEnded(r.Context())
@@ -223,7 +223,7 @@ const longestName = 200
 
 // find returns the policy of that name.
 func (s *Server) find(name string) (*Policy, error) {
-	p, err := s.host.Find(refusal.Short(name, longestName))
+	p, err := s.host.Find(refusal.Truncate(name, longestName))
 	if err != nil {
 		return nil, &refusal.Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found", Message: err.Error()}
 	}

@@ -19,7 +19,7 @@ func FuzzPage(f *testing.F) {
 	require.NoError(f, err)
 	file := filepath.Join(f.TempDir(), "report.html")
 	require.NoError(f, os.WriteFile(file, []byte("what was learned"), 0o600))
-	p := New(Options{Keys: true, Report: file, Wording: b})
+	p := New(Options{Keys: true, Report: file, PromptTemplate: b})
 	for _, path := range []string{"/", "/page/page.js", "/page/../report", "/report", "/page/%2e%2e", "/page//"} {
 		f.Add("GET", path, "ticket=1.2", "", "")
 	}

@@ -30,11 +30,11 @@ import (
 
 // Options of a page.
 type Options struct {
-	Keys    bool                       // the server has keys
-	Known   func(context.Context) bool // whether the context's request has shown a key; nil: only a ticket opens the report
-	Run     func() *Run                // nil, or returns nil: there is no run
-	Report  string                     // path of the run's report; "": none
-	Wording *prompt.Builder            // renders problems as the run does; nil: not offered
+	Keys           bool                       // the server has keys
+	Authorized     func(context.Context) bool // whether the context's request has shown a key; nil: only a ticket opens the report
+	Run            func() *Run                // nil, or returns nil: there is no run
+	Report         string                     // path of the run's report; "": none
+	PromptTemplate *prompt.Builder            // renders problems as the run does; nil: not offered
 }
 
 // Run is what the page shows of a run.
@@ -82,7 +82,7 @@ func New(o Options) *Page {
 
 // unknown answers paths and methods that do not exist.
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request) {
-	if err := refusal.Method(w, r, refusal.Methods(p.mux, r, "/")); err != nil {
+	if err := refusal.MethodError(w, r, refusal.Methods(p.mux, r, "/")); err != nil {
 		refusal.Write(w, err)
 		return
 	}
@@ -125,7 +125,7 @@ func (p *Page) about(w http.ResponseWriter, _ *http.Request) {
 		Run     *Run   `json:"run,omitempty"`
 		Wording bool   `json:"wording"`
 		Report  string `json:"report,omitempty"`
-	}{Wording: p.Wording != nil}
+	}{Wording: p.PromptTemplate != nil}
 	if p.Run != nil {
 		about.Run = p.Run()
 	}
@@ -147,11 +147,11 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 		refusal.Write(w, err)
 		return
 	}
-	if p.Wording == nil {
+	if p.PromptTemplate == nil {
 		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "no run is served, so there is no prompt template; start the server with --run DIR"))
 		return
 	}
-	messages, err := p.Wording.Messages(&data.Problem{Statement: asked.Statement, Kind: data.Stdin})
+	messages, err := p.PromptTemplate.Messages(&data.Problem{Statement: asked.Statement, Kind: data.Stdin})
 	if err != nil {
 		refusal.Write(w, refusal.Errorf(http.StatusBadRequest, "%v", err))
 		return
@@ -169,7 +169,7 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 
 // report serves the run's report as it is now.
 func (p *Page) report(w http.ResponseWriter, r *http.Request) {
-	known := p.Known != nil && p.Known(r.Context())
+	known := p.Authorized != nil && p.Authorized(r.Context())
 	if p.Keys && !known && !p.tickets.valid(r.URL.Query().Get("ticket")) {
 		refusal.Write(w, refusal.Errorf(http.StatusUnauthorized,
 			"the report opens from the page at /, which asks for a key, or with Authorization: Bearer KEY"))

@@ -111,9 +111,9 @@ func TestTheReportWantsATicket(t *testing.T) {
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, r)
 	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a request without a key is not parsed")
-	p.Known = func(context.Context) bool { return true }
+	p.Authorized = func(context.Context) bool { return true }
 	require.Equal(t, http.StatusOK, get(p, "GET", report, "").Code, "a key was shown")
-	p.Known = nil
+	p.Authorized = nil
 	p.tickets.now = func() time.Time { return time.Now().Add(lasting + time.Minute) }
 	require.Equal(t, http.StatusUnauthorized, get(p, "GET", first, "").Code, "an old ticket is refused")
 	require.Equal(t, http.StatusOK, get(p, "GET", link(), "").Code)
@@ -129,7 +129,7 @@ func TestTheReportWantsATicket(t *testing.T) {
 func TestTheWordsOfTheRun(t *testing.T) {
 	b, err := prompt.Parse("a test", `{{define "system"}}Be brief.{{end}}Solve: {{.Statement}}`)
 	require.NoError(t, err)
-	p := New(Options{Wording: b, Run: func() *Run { return &Run{Name: "x", Step: 3, Base: "tiny", Trained: "x"} }})
+	p := New(Options{PromptTemplate: b, Run: func() *Run { return &Run{Name: "x", Step: 3, Base: "tiny", Trained: "x"} }})
 	require.Contains(t, get(p, "GET", own+"about", "").Body.String(), `"run":{"name":"x","step":3,"base":"tiny","trained":"x"`)
 	w := get(p, "POST", own+"wording", `{"statement":"add <b>"}`)
 	require.JSONEq(t, `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Solve: add <b>"}]}`, w.Body.String())

@@ -18,8 +18,8 @@ func Methods(mux *http.ServeMux, r *http.Request, rest string) (all []string) {
 	return all
 }
 
-// Method is the refusal of a method if the path has others, which it puts into the Allow header; else nil.
-func Method(w http.ResponseWriter, r *http.Request, methods []string) error {
+// MethodError is the refusal of a method if the path has others, which it puts into the Allow header; else nil.
+func MethodError(w http.ResponseWriter, r *http.Request, methods []string) error {
 	if len(methods) == 0 {
 		return nil
 	}

@@ -39,8 +39,8 @@ func Field(name, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Param: name, Message: name + ": " + fmt.Sprintf(format, args...)}
 }
 
-// Prepared encodes the body of an error in advance, for one that is sent often.
-func Prepared(e *Error) *Error {
+// Preencoded encodes the body of an error in advance, for one that is sent often.
+func Preencoded(e *Error) *Error {
 	e.text = e.JSON()
 	return e
 }
@@ -50,8 +50,8 @@ func Busy(after time.Duration, format string, args ...any) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
 }
 
-// Left is the refusal of a request whose context ended while it waited: the context's cause if that is a refusal, as on shutdown.
-func Left(ctx context.Context) error {
+// ContextError is the refusal of a request whose context ended while it waited: the context's cause if that is a refusal, as on shutdown.
+func ContextError(ctx context.Context) error {
 	var why *Error
 	if errors.As(context.Cause(ctx), &why) {
 		return why
@@ -62,8 +62,8 @@ func Left(ctx context.Context) error {
 // DiskFull is the message of all servers when the disk is full.
 const DiskFull = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
 
-// Body is the refusal of a request whose body could not be read: its client was too slow, sent too much, or disconnected.
-func Body(err error) error {
+// BodyError is the refusal of a request whose body could not be read: its client was too slow, sent too much, or disconnected.
+func BodyError(err error) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -74,8 +74,8 @@ func Body(err error) error {
 	return Errorf(http.StatusBadRequest, "the body ended before all of it had come; send it again")
 }
 
-// Short shortens a text to that many characters, for quoting it.
-func Short(text string, most int) string {
+// Truncate shortens a text to that many characters, for quoting it.
+func Truncate(text string, most int) string {
 	n := 0
 	for i := range text {
 		if n == most {
@@ -134,7 +134,7 @@ func (e *Error) JSON() []byte {
 
 // Write answers with an error. One without a status is a fault of the server.
 func Write(w http.ResponseWriter, err error) {
-	e := Of(err)
+	e := FromError(err)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if e.After > 0 {
@@ -152,8 +152,8 @@ func Write(w http.ResponseWriter, err error) {
 	w.Write(text) // an error means that the client is gone
 }
 
-// Of is the refusal in an error. A full disk is temporary. Any other error is sent without its text, which is only logged.
-func Of(err error) *Error {
+// FromError is the refusal in an error. A full disk is temporary. Any other error is sent without its text, which is only logged.
+func FromError(err error) *Error {
 	var e *Error
 	var large *http.MaxBytesError
 	switch {
@@ -161,7 +161,7 @@ func Of(err error) *Error {
 		return e
 	case errors.As(err, &large):
 		return Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that a request may have here", large.Limit)
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return Busy(time.Minute, DiskFull)
 	}
 	return Errorf(http.StatusInternalServerError, "the server failed; its log says why")

@@ -46,7 +46,7 @@ func FuzzSessions(f *testing.F) {
 	mux := http.NewServeMux()
 	s.Register(mux)
 	r := httptest.NewRequest("POST", "/v1/sessions", nil)
-	n, err := s.begin(r, remote.Begin{}, "")
+	n, err := s.begin(r, remote.BeginRequest{}, "")
 	require.NoError(f, err)
 	f.Cleanup(func() {
 		require.NoError(f, s.Close())

@@ -24,7 +24,7 @@ import (
 
 // save keeps the adapter of the last step, and serves it if the request gives a name.
 func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error {
-	return n.handleKeep(w, r, "save", func(ctx context.Context, ask remote.SaveAsk) (remote.Saved, error) {
+	return n.handleKeep(w, r, "save", func(ctx context.Context, ask remote.SaveRequest) (remote.Saved, error) {
 		if n.isFinished() {
 			return remote.Saved{}, finished()
 		}
@@ -37,7 +37,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 
 // finish keeps the adapter, and ends the training.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
-	return n.handleKeep(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
+	return n.handleKeep(w, r, "finish", func(ctx context.Context, ask remote.SaveRequest) (saved remote.Saved, err error) {
 		if n.isFinished() { // the request was repeated
 			now := n.stateNow()
 			if ask.ServeAs != "" && ask.ServeAs != now.ServedAs {
@@ -53,8 +53,8 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) erro
 }
 
 func (n *session) handleKeep(w http.ResponseWriter, r *http.Request, what string,
-	keep func(context.Context, remote.SaveAsk) (remote.Saved, error)) error {
-	var ask remote.SaveAsk
+	keep func(context.Context, remote.SaveRequest) (remote.Saved, error)) error {
+	var ask remote.SaveRequest
 	text, err := body.Read(r, &ask)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 		if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 			return saved, err
 		}
-		if err := atomicfile.Folder(dir, func(unfinished string) error {
+		if err := atomicfile.WriteDir(dir, func(unfinished string) error {
 			for _, name := range files {
 				text, err := os.ReadFile(filepath.Join(checkpoint, provenance.AdapterDir, name))
 				if err == nil {
@@ -247,8 +247,8 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 
 // misnamed turns the error of a wrong name into a refusal for the client; other errors are returned unchanged.
 func misnamed(err error) error {
-	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
-		return refusal.Field("serve_as", "%s; send another serve_as", e.Wrong)
+	if e := (*serving.NameError)(nil); errors.As(err, &e) {
+		return refusal.Field("serve_as", "%s; send another serve_as", e.Problem)
 	}
 	return err
 }

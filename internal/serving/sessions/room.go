@@ -15,7 +15,7 @@ import (
 
 // room refuses requests that write while the disk is full; clients try again.
 func (s *Server) room() error {
-	err := s.Room()
+	err := s.CheckSpace()
 	if badinput.Is(err) {
 		return refusal.Busy(time.Minute, "%v", err)
 	}
@@ -39,12 +39,12 @@ func (s *Server) sweeps() {
 	}
 }
 
-// sweep removes finished sessions that were not used for Keep, unless their adapter is served.
+// sweep removes finished sessions that were not used for Retention, unless their adapter is served.
 func (s *Server) sweep(now time.Time) {
 	s.mu.Lock()
 	var old []*session
 	for _, n := range s.sessions {
-		if n.isOver(now.Add(-s.Keep)) {
+		if n.isOver(now.Add(-s.Retention)) {
 			old = append(old, n)
 		}
 	}
@@ -70,7 +70,7 @@ func (n *session) sweepSaves() error {
 			err = errors.Join(err, disk.RemoveAll(filepath.Join(saved, e.Name())))
 		}
 	}
-	return errors.Join(err, atomicfile.Sweep(n.dir))
+	return errors.Join(err, atomicfile.RemoveStale(n.dir))
 }
 
 // isOver reports whether a session is finished, is not served, and was not used since then.

@@ -38,7 +38,7 @@ func newStoredSession(t *testing.T, s *Server, r record) *session {
 
 // A long poll is answered with the current state as soon as the server is to stop.
 func TestDrainEndsPolls(t *testing.T) {
-	s, n := idleServer(t, Options{Poll: time.Hour})
+	s, n := idleServer(t, Options{PollTimeout: time.Hour})
 	began, end := make(chan bool), make(chan bool)
 	n.jobs["x"] = &job{key: "x", over: make(chan struct{})} // it is running
 	answer := make(chan *httptest.ResponseRecorder)
@@ -65,7 +65,7 @@ func TestDrainEndsPolls(t *testing.T) {
 
 // If there is no room for what would be written, the request is refused.
 func TestNoRoomForSessions(t *testing.T) {
-	s, n := idleServer(t, Options{Room: func() error { return badinput.Errorf("the store is full") }})
+	s, n := idleServer(t, Options{CheckSpace: func() error { return badinput.Errorf("the store is full") }})
 	err := s.trainStep(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{"step":1}`)), n)
 	require.ErrorContains(t, err, "the store is full")
 	err = s.save(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{}`)), n)
@@ -80,21 +80,21 @@ func TestTroubleOfTheMachine(t *testing.T) {
 		syscall.EROFS: "500 the server failed; its log says why",
 	} {
 		for _, err := range []error{
-			rundir.Elsewhere(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
+			rundir.WithOtherDirHint(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
 			fmt.Errorf("%s: %w; type run_dir=%s", n.dir, errno, n.dir),
 		} {
-			got := refusal.Of(n.explain(err))
+			got := refusal.FromError(n.explain(err))
 			require.Contains(t, fmt.Sprint(got.Status, " ", got.Message), want)
 			require.NotContains(t, got.Message, "run")
 		}
 	}
-	require.Equal(t, 400, refusal.Of(n.explain(badinput.Errorf("a prompt is too long"))).Status)
+	require.Equal(t, 400, refusal.FromError(n.explain(badinput.Errorf("a prompt is too long"))).Status)
 }
 
 // Finished sessions without a name are removed once nobody uses them.
 func TestFinishedSessionsGo(t *testing.T) {
 	s, _ := idleServer(t, Options{}) // sweeps only when called
-	s.Keep = time.Hour
+	s.Retention = time.Hour
 	newStoredSession(t, s, record{ID: "finished", Finished: true})
 	newStoredSession(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
 	asked := newStoredSession(t, s, record{ID: "asked", Finished: true})

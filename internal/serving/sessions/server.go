@@ -37,13 +37,13 @@ type Options struct {
 	Models []serving.NamedDir // the host's, as the operator named them
 	Log    *slog.Logger
 
-	Most    int                        // unfinished sessions; 8
-	Poll    time.Duration              // how long a call waits before it is answered with 202; 20 s
-	Owner   func(*http.Request) string // who sends a request: the name of a key; nil: all are the same
-	Idle    time.Duration              // after this time without requests, a session's trainer is closed; 15 min
-	Keep    time.Duration              // a finished session is removed when it was not used for so long; 0: never
-	Room    func() error               // an error if there is no room to write; nil: there always is
-	Trainer []grpo.Option              // for every session
+	MaxSessions int                        // unfinished sessions; 8
+	PollTimeout time.Duration              // how long a call waits before it is answered with 202; 20 s
+	Owner       func(*http.Request) string // who sends a request: the name of a key; nil: all are the same
+	IdleTimeout time.Duration              // after this time without requests, a session's trainer is closed; 15 min
+	Retention   time.Duration              // a finished session is removed when it was not used for so long; 0: never
+	CheckSpace  func() error               // an error if there is no room to write; nil: there always is
+	Trainer     []grpo.Option              // for every session
 }
 
 // Server keeps the sessions.
@@ -68,8 +68,8 @@ const folder = "steps"
 
 // New opens a server over a directory, and recovers the sessions in it.
 func New(o Options) (*Server, error) {
-	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxSessions, o.Log = cmp.Or(o.MaxSessions, 8), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.PollTimeout, o.IdleTimeout = cmp.Or(o.PollTimeout, 20*time.Second), cmp.Or(o.IdleTimeout, 15*time.Minute)
 	s := &Server{Options: o, sessions: map[string]*session{}, leaving: map[string]bool{}, draining: make(chan struct{}),
 		turns: body.NewTurns()}
 	if s.Owner == nil {
@@ -82,8 +82,8 @@ func New(o Options) (*Server, error) {
 	if err := os.MkdirAll(s.Store, 0o700); err != nil {
 		return nil, badinput.Errorf("--store: %w; type a directory that can be written", err)
 	}
-	if s.Room == nil {
-		s.Room = func() error { return nil }
+	if s.CheckSpace == nil {
+		s.CheckSpace = func() error { return nil }
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	entries, err := os.ReadDir(s.Store)
@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 			s.sessions[n.ID] = n
 		}
 	}
-	if s.Keep > 0 {
+	if s.Retention > 0 {
 		s.work.Go(s.sweeps)
 	}
 	return s, nil
@@ -148,7 +148,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 			if err != nil {
 				return err
 			}
-			if s.Keep > 0 && n.isFinished() {
+			if s.Retention > 0 && n.isFinished() {
 				if err := n.touch(); err != nil {
 					return err
 				}
@@ -162,7 +162,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := call(w, r); err != nil {
-			if refusal.Of(err).Status >= 500 || disk.Full(err) {
+			if refusal.FromError(err).Status >= 500 || disk.IsFull(err) {
 				s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 			}
 			refusal.Write(w, err)
@@ -182,18 +182,18 @@ func (s *Server) find(id, owner string) (*session, error) {
 }
 
 func unknownSession(id string) error {
-	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
+	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Truncate(id, 50))
 }
 
 // take reads the body of a request. Large bodies take turns, until leave is called: the caller does so after it has checked their rows.
 func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err error) {
-	if text, err = body.All(r.Body); err != nil {
-		return nil, nil, refusal.Body(err)
+	if text, err = body.ReadAll(r.Body); err != nil {
+		return nil, nil, refusal.BodyError(err)
 	}
 	leave = func() {}
-	if len(text) > body.Large {
+	if len(text) > body.LargeSize {
 		if leave, err = s.turns.Take(r.Context(), s.Owner(r)); err != nil {
-			return nil, nil, refusal.Left(r.Context())
+			return nil, nil, refusal.ContextError(r.Context())
 		}
 	}
 	if err := body.Decode(text, into); err != nil {
@@ -205,7 +205,7 @@ func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err
 
 // create starts a session, or finds the one that the same request has started before.
 func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
-	var ask remote.Begin
+	var ask remote.BeginRequest
 	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 }
 
 // begin reserves a session and writes its record. No trainer is opened yet.
-func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session, error) {
+func (s *Server) begin(r *http.Request, ask remote.BeginRequest, sum string) (*session, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
 		key = rand.Text()
@@ -274,7 +274,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	if err := s.room(); err != nil {
 		return nil, err
 	}
-	if open := s.unfinished(); open >= s.Most {
+	if open := s.unfinished(); open >= s.MaxSessions {
 		return nil, refusal.Busy(time.Minute, "%d sessions are open, as many as may be; finish or delete one", open)
 	}
 	cfg, err := s.configure(n, p)
@@ -305,7 +305,7 @@ func (s *Server) model(name string) (*serving.Policy, error) {
 	for _, p := range models {
 		names = append(names, p.Name)
 	}
-	return nil, refusal.Field("model", "found %q, expected one of %s", refusal.Short(name, 200), strings.Join(names, ", "))
+	return nil, refusal.Field("model", "found %q, expected one of %s", refusal.Truncate(name, 200), strings.Join(names, ", "))
 }
 
 func (s *Server) unfinished() (open int) {

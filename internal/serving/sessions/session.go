@@ -98,7 +98,7 @@ func (n *session) file(name string) string { return filepath.Join(n.dir, name) }
 
 // create makes the folder of a session.
 func (n *session) create(problems string) error {
-	return atomicfile.Folder(n.dir, func(unfinished string) error {
+	return atomicfile.WriteDir(n.dir, func(unfinished string) error {
 		err := atomicfile.WriteJSON(filepath.Join(unfinished, recordFile), n.record)
 		if err == nil && n.Own {
 			err = atomicfile.WriteBytes(filepath.Join(unfinished, problemsFile), []byte(problems))
@@ -184,7 +184,7 @@ func (n *session) stateNow() remote.State {
 	case r.Finished:
 		state.State = remote.Finished
 	case n.working:
-		state.State = remote.Working
+		state.State = remote.Busy
 	}
 	if state.Saved == nil {
 		state.Saved = []int{}
@@ -192,13 +192,13 @@ func (n *session) stateNow() remote.State {
 	return state
 }
 
-// do runs a request as a job and answers it. After Poll it answers 202; repeating the request then joins the same job.
+// do runs a request as a job and answers it. After PollTimeout it answers 202; repeating the request then joins the same job.
 func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) error {
 	j, err := n.join(&job{key: key, sum: sum, run: run, over: make(chan struct{})})
 	if err != nil {
 		return err
 	}
-	wait := time.NewTimer(n.s.Poll)
+	wait := time.NewTimer(n.s.PollTimeout)
 	defer wait.Stop()
 	select {
 	case <-j.over:
@@ -257,7 +257,7 @@ func (n *session) runJobs() {
 		if len(n.queue) == 0 {
 			n.working = false
 			if n.ctx.Err() == nil && n.trainer != nil {
-				n.idle = time.AfterFunc(n.s.Idle, n.queueUnload)
+				n.idle = time.AfterFunc(n.s.IdleTimeout, n.queueUnload)
 			}
 			n.mu.Unlock()
 			return
@@ -335,7 +335,7 @@ func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := append([]grpo.Option{grpo.Beside(p.Model, n.s.Host.Turn())}, n.s.Trainer...)
+	options := append([]grpo.Option{grpo.Beside(p.Model, n.s.Host.BackendLock())}, n.s.Trainer...)
 	if n.trainer, err = grpo.Open(ctx, cfg, n.s.Host.Backend(), nil, options...); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (s *server) start(o Options) {
 	s.Server, err = New(o)
 	require.NoError(s.t, err)
 	mux := http.NewServeMux()
-	mux.Handle("/", openai.New(openai.Of(s.host, serving.Speech{}), openai.Options{}))
+	mux.Handle("/", openai.New(openai.NewHost(s.host, serving.PromptOptions{}), openai.Options{}))
 	s.Register(mux)
 	s.web = httptest.NewServer(mux)
 }
@@ -182,7 +182,7 @@ func same(t *testing.T, want, got grpo.Metrics) {
 func TestARunFromElsewhere(t *testing.T) {
 	adapter, metrics, groups := local(t, "learning_rate=0.01")
 	s := newServer(t)
-	s.Poll = time.Millisecond // so that polls are repeated
+	s.PollTimeout = time.Millisecond // so that polls are repeated
 	alone := s.says("tiny")
 	o := grpo.RemoteOptions{URL: s.web.URL, Settings: map[string]any{"learning_rate": 0.01}, Problems: problems()}
 	r, err := grpo.OpenRemote(t.Context(), o)
@@ -252,7 +252,7 @@ func TestAStepCountsOnce(t *testing.T) {
 	text, err = json.Marshal(kept)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	s.start(Options{Idle: time.Millisecond}) // it leaves memory between two requests
+	s.start(Options{IdleTimeout: time.Millisecond}) // it leaves memory between two requests
 	require.Contains(t, s.call("POST", at+"/train_step", `{"step":2,"ids":["p1"]}`),
 		`409 {"error":{"message":"step 2 was requested with other content before; the next is 3"`)
 	require.Equal(t, second, s.call("POST", at+"/train_step", `{"step":2,"ids":["p2","p0"]}`))
@@ -321,7 +321,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 	require.Contains(t, s.call("POST", "/v1/sessions/../train_step", `{"step":1}`), "404 ")
 	require.Contains(t, s.call("GET", "/v1/sessions/zz", ""), "404 ")
 
-	s.Most = 1
+	s.MaxSessions = 1
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL})
 	require.NoError(t, err)
 	require.Contains(t, s.call("POST", "/v1/sessions", `{}`), "429 ")

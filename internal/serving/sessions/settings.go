@@ -32,13 +32,13 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.Contains(allowed, key) {
-			return nil, refusal.Field("settings", "clients cannot set %q; expected some of %s", refusal.Short(key, 100),
+			return nil, refusal.Field("settings", "clients cannot set %q; expected some of %s", refusal.Truncate(key, 100),
 				strings.Join(allowed, ", "))
 		}
-		text := string(body.Whole(settings[key]))
+		text := string(body.NormaliseIntegers(settings[key]))
 		var value any
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			return nil, refusal.Field("settings", "%s: found %s, which is out of range", key, refusal.Short(text, 50))
+			return nil, refusal.Field("settings", "%s: found %s, which is out of range", key, refusal.Truncate(text, 50))
 		}
 		switch v := value.(type) {
 		case string:
@@ -46,7 +46,7 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 		case float64, bool, []any: // in JSON, as on the command line
 		default:
 			return nil, refusal.Field("settings", "%s: found %s, expected a number, a text, a list, true or false", key,
-				refusal.Short(text, 50))
+				refusal.Truncate(text, 50))
 		}
 		all = append(all, key+"="+text)
 	}
@@ -93,7 +93,7 @@ const longestReason = 1000
 // settingsRefusal turns an error of the configuration into a refusal.
 func settingsRefusal(err error) error {
 	words := strings.NewReplacer("\n", "; ", "; type ", "; send ", ", or type ", ", or send ")
-	return refusal.Field("settings", "%s", refusal.Short(words.Replace(err.Error()), longestReason))
+	return refusal.Field("settings", "%s", refusal.Truncate(words.Replace(err.Error()), longestReason))
 }
 
 // checkSize refuses steps that would be too large.
@@ -180,7 +180,7 @@ func changeable(cfg *configs.Config) map[string]json.RawMessage {
 func number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || text != strconv.Itoa(n) {
-		return 0, refusal.Errorf(404, "%s", fmt.Sprintf("found %q, expected the number of a step", refusal.Short(text, 50)))
+		return 0, refusal.Errorf(404, "%s", fmt.Sprintf("found %q, expected the number of a step", refusal.Truncate(text, 50)))
 	}
 	return n, nil
 }

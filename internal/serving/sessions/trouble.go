@@ -36,11 +36,11 @@ func (j *job) failed() bool {
 
 // explain gives an error that is the client's fault a status. Others are returned unchanged, all errors about files among them.
 func (n *session) explain(err error) error {
-	if why := learning.Lost(err); why != nil {
+	if why := learning.Divergence(err); why != nil {
 		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)
 	}
 	var known *refusal.Error
-	var missing *serving.NotFound
+	var missing *serving.NotFoundError
 	var machine syscall.Errno
 	var status int
 	switch {

@@ -24,7 +24,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	many := `{"step":1,"problems":[{}` + strings.Repeat(",{}", body.Large/3) + `]}`
+	many := `{"step":1,"problems":[{}` + strings.Repeat(",{}", body.LargeSize/3) + `]}`
 	for path, wrong := range map[string]string{
 		"/v1/sessions":                          strings.Replace(many, `"step":1,`, "", 1),
 		"/v1/sessions/" + n.ID + "/sample":      strings.Replace(many, `"step":1`, `"n":0`, 1),

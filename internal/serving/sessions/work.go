@@ -32,7 +32,7 @@ func (s *Server) state(w http.ResponseWriter, _ *http.Request, n *session) error
 
 // trainStep takes the step of that number, or answers from the record if it is done.
 func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) error {
-	var ask remote.StepAsk
+	var ask remote.StepRequest
 	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*gr
 		for i, id := range ids {
 			p, known := t.Pool().Problem(id)
 			if !known {
-				return nil, refusal.Field("ids", "%d: found %q, expected the id of a problem of the session", i, refusal.Short(id, 100))
+				return nil, refusal.Field("ids", "%d: found %q, expected the id of a problem of the session", i, refusal.Truncate(id, 100))
 			}
 			problems = append(problems, p)
 		}
@@ -161,7 +161,7 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 
 // row is the line of a step in the run's metrics.
 func (n *session) row(step int) (row []byte, err error) {
-	err = jsonl.Whole(filepath.Join(n.file(runFolder), "metrics.jsonl"), func(line []byte) error {
+	err = jsonl.EachComplete(filepath.Join(n.file(runFolder), "metrics.jsonl"), func(line []byte) error {
 		var m struct {
 			Step int    `json:"step"`
 			Kind string `json:"kind"`
@@ -182,7 +182,7 @@ func (n *session) row(step int) (row []byte, err error) {
 
 // sample samples completions from the current policy.
 func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) error {
-	var ask remote.SampleAsk
+	var ask remote.SampleRequest
 	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (s *Server) account(who string) *account {
 func (s *Server) accountLocked(who string) *account {
 	a := s.accounts[who]
 	if a == nil {
-		a = &account{modelSlots: make(chan struct{}, s.Models)}
+		a = &account{modelSlots: make(chan struct{}, s.MaxModels)}
 		s.accounts[who] = a
 	}
 	return a
@@ -161,7 +161,7 @@ func (a *account) full(n int) bool {
 }
 
 // HasRoom returns an error if the store may not grow.
-func (s *Server) HasRoom() error { return s.store.Room(s.Room) }
+func (s *Server) HasRoom() error { return s.store.CheckSpace(s.MaxStoreBytes) }
 
 // room refuses requests that write while the store is full; clients try again for a while.
 func (s *Server) room() error {

@@ -195,7 +195,7 @@ func TestAStoreThatIsFull(t *testing.T) {
 	m := train(t, n, 1)
 	_, err := m.Save(t.Context(), "one")
 	require.NoError(t, err)
-	s.server.Room = 1
+	s.server.MaxStoreBytes = 1
 	s.Patience = time.Millisecond
 	for path, in := range map[string]any{"create_session": nil, "optim_step": map[string]any{"model_id": m.ID, "seq_id": 2},
 		"create_model":            map[string]any{"session_id": n.ID, "base_model": "tiny", "model_seq_id": 9},
@@ -205,14 +205,14 @@ func TestAStoreThatIsFull(t *testing.T) {
 		require.ErrorContains(t, err, "HTTP 429", path)
 	}
 	require.NoError(t, s.Call(t.Context(), "DELETE", "training_runs/"+m.ID+"/checkpoints/weights/one", nil, nil))
-	s.server.Room = 0
+	s.server.MaxStoreBytes = 0
 	s.Patience = 10 * time.Second
 	stepped(t, m, 1e-2)
 }
 
 // Polls are answered when the server is to stop, so that clients ask the next server.
 func TestPollsEndWithTheServer(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Poll = time.Minute })
+	s := serve(t, t.TempDir(), func(o *Options) { o.PollTimeout = time.Minute })
 	m := train(t, s.connect(t), 1)
 	m.Seq++ // waits for a number that is never sent
 	f, err := m.OptimStep(t.Context(), 1)
@@ -258,7 +258,7 @@ func TestADirectoryThatIsNoStore(t *testing.T) {
 func TestModelsTakeSeats(t *testing.T) {
 	var want, got []any
 	for _, models := range []int{16, 1} {
-		s := serve(t, t.TempDir(), func(o *Options) { o.Models = models })
+		s := serve(t, t.TempDir(), func(o *Options) { o.MaxModels = models })
 		n := s.connect(t)
 		one, two := train(t, n, 7), train(t, n, 8)
 		got = nil
@@ -303,7 +303,7 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 
 // Unloading a model does not wait for another model with its layout, and neither does a poll for it.
 func TestLeavingWaitsForNobody(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.SnapshotAfter = time.Nanosecond })
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 2)
 	stepped(t, m, 1e-3)
@@ -313,7 +313,7 @@ func TestLeavingWaitsForNobody(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.saved == 1
 	}, 10*time.Second, time.Millisecond)
-	turn := s.server.bases["tiny"].Turn
+	turn := s.server.bases["tiny"].Lock
 	turn.Lock()
 	f, err := other.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)

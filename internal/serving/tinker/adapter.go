@@ -30,7 +30,7 @@ func (s *Server) adapter(v *samplingSession) (*multilora.Adapter, error) {
 			return nil, err
 		}
 		return &multilora.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // names can be reused
-			err = r.Still(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
+			err = r.WithCheckpoint(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
 				if now.Seq != c.Seq {
 					return again
 				}
@@ -46,7 +46,7 @@ func (s *Server) adapter(v *samplingSession) (*multilora.Adapter, error) {
 		if r == nil {
 			return nil, badinput.Errorf("sampling_session_id: the model %.140q was unloaded or deleted", v.Run)
 		}
-		dir, err := r.MomentOf(v.Seq)
+		dir, err := r.UnnamedDir(v.Seq)
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ func codeOf(err error) int {
 		return s.code
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return http.StatusTooManyRequests // of the statuses that clients retry, the one with the longest pause
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
@@ -71,9 +71,9 @@ func codeOf(err error) int {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := codeOf(err), s.clientError(err)
 	if code == http.StatusRequestEntityTooLarge {
-		text = refusal.Of(err).Message
+		text = refusal.FromError(err).Message
 	}
-	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
+	if full := disk.IsFull(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 		if text = internalError; full {
 			text = refusal.DiskFull
@@ -108,7 +108,7 @@ func write(w http.ResponseWriter, code int, kind string, body []byte) {
 // bodyOf reads the body of a request of at most most bytes, decompressed if necessary. It counts towards the sender's account
 // until done is called, after parsing.
 func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), err error) {
-	most = min(most, s.Body)
+	most = min(most, s.MaxBody)
 	room, err := s.account(s.who(r)).read(r, most)
 	if err != nil {
 		return nil, nil, err
@@ -137,7 +137,7 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 	default:
 		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
 	}
-	text, err := body.All(from)
+	text, err := body.ReadAll(from)
 	if err == nil && int64(len(text)) > most {
 		err = &http.MaxBytesError{Limit: most}
 	}

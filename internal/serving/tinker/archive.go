@@ -99,7 +99,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
-	if n := store.Packed(files); n > 0 {
+	if n := store.PackedSize(files); n > 0 {
 		w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
 	}
 	if err := store.Pack(w, files, c.Time); err != nil {

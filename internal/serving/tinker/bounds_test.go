@@ -16,7 +16,7 @@ import (
 // After long training only the last requests of a model are in memory and in its journal; older ones are answered as gone, also by the
 // next server, which continues where this one was.
 func TestOldRequestsAreForgotten(t *testing.T) {
-	few := func(o *Options) { o.Kept, o.Replay, o.Journal = 4, time.Nanosecond, 1 }
+	few := func(o *Options) { o.MaxResults, o.SnapshotAfter, o.CompactAt = 4, time.Nanosecond, 1 }
 	s := serve(t, t.TempDir(), few)
 	n := s.connect(t)
 	m := train(t, n, 1)
@@ -34,7 +34,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	want := s.get(t, "POST", "retrieve_future", last)
 	s.refused(t, http.StatusGone, "POST", "retrieve_future", old)
 	again := map[string]any{"adam_params": map[string]any{"learning_rate": 1}}
-	_, err := m.Again(t.Context(), "optim_step", 2, again)
+	_, err := m.Resend(t.Context(), "optim_step", 2, again)
 	require.NoError(t, err, "a repeated request is accepted, and not executed again")
 	require.Equal(t, 20, int(want["metrics"].(map[string]any)["updates"].(float64)))
 
@@ -52,7 +52,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 
 // An idle model has no requests in memory; a poll reads the result from the journal, and its memory counts once.
 func TestWhatSleepsIsRead(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Idle = time.Millisecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.IdleTimeout = time.Millisecond })
 	m := train(t, s.connect(t), 1)
 	r := s.server.runs[m.ID]
 	asleep := func() {
@@ -82,7 +82,7 @@ func TestWhatSleepsIsRead(t *testing.T) {
 
 // For polls of an idle model, only requests after its snapshot are held in memory.
 func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.SnapshotAfter = time.Nanosecond })
 	m := train(t, s.connect(t), 1)
 	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	stepped(t, m, 1e-2)
@@ -104,7 +104,7 @@ func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 
 // Sampling sessions, and the metadata of a session, are only in the store.
 func TestSessionsAreInTheStore(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Moments = 2 })
+	s := serve(t, t.TempDir(), func(o *Options) { o.MaxUnnamed = 2 })
 	made := s.get(t, "POST", "create_session", map[string]any{"tags": []string{"a"}, "user_metadata": map[string]any{"run": "x"}})
 	n := &client.Session{Client: s.Client, ID: made["session_id"].(string)}
 	m := train(t, n, 1)

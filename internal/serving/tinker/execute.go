@@ -35,7 +35,7 @@ func (k benchKey) config() lora.Config {
 	return c
 }
 
-func keyOf(a store.About) benchKey { return benchKey{a.Base, a.Rank, a.Attn, a.MLP} }
+func keyOf(a store.ModelInfo) benchKey { return benchKey{a.Base, a.Rank, a.Attn, a.MLP} }
 
 // findBench returns the bench of a key. It makes one if necessary, in place of an unused one if there are too many.
 func (s *Server) findBench(k benchKey) (*bench, error) {
@@ -59,14 +59,14 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 		}
 	}
 	switch {
-	case same < s.Layouts:
+	case same < s.MaxLayouts:
 	case spare == (benchKey{}):
 		return nil, badinput.Errorf("lora_config: models of %d combinations of rank and targets are in use over %s, and %w; unload one",
 			same, k.base, errLayouts)
 	default:
 		delete(s.benches, spare)
 	}
-	b, err := learn.NewBench(base.Backend, base.Policy, k.config(), base.Turn)
+	b, err := learn.NewBench(base.Backend, base.Policy, k.config(), base.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 var errLayouts = errors.New("no more fit")
 
 // findBench returns the bench of a model that is brought to memory. If there is no room for its layout, an idle layout is evicted. If all
-// are busy the model waits, for at most Idle.
+// are busy the model waits, for at most IdleTimeout.
 func (r *run) findBench(k benchKey) (*bench, error) {
-	for until := time.Now().Add(r.s.Idle); ; {
+	for until := time.Now().Add(r.s.IdleTimeout); ; {
 		b, err := r.s.findBench(k)
 		if !errors.Is(err, errLayouts) || !r.s.makeRoom(k.base) && time.Now().After(until) {
 			return b, err
@@ -142,7 +142,7 @@ type bench struct {
 
 // restore restores the model from its last snapshot. The requests after that are executed again.
 func (r *run) restore() error {
-	key := keyOf(r.About)
+	key := keyOf(r.ModelInfo)
 	b, err := r.findBench(key)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (r *run) do(e *entry) error {
 	r.next++
 	much := r.held > 0 && r.account.full(maxHeld/2)
 	r.mu.Unlock()
-	if r.spent > r.s.Replay || much {
+	if r.spent > r.s.SnapshotAfter || much {
 		return r.snapshot(e.seq)
 	}
 	return nil
@@ -236,7 +236,7 @@ func (r *run) snapshot(seq int64) error {
 
 // shorten rewrites a long journal without what the snapshot covers and without expired results; mu is held.
 func (r *run) shorten() error {
-	if r.journal.Size < r.s.Journal {
+	if r.journal.Size < r.s.CompactAt {
 		return nil
 	}
 	records := []store.Record{{Kind: passed, Seq: r.low}}

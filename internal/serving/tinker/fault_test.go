@@ -112,7 +112,7 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 // A request that failed because the backend was full is not repeated later, when there is room, and not by the next server.
 func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	folder := t.TempDir()
-	s := serve(t, folder, func(o *Options) { o.Idle, o.Layouts = time.Millisecond, 1 })
+	s := serve(t, folder, func(o *Options) { o.IdleTimeout, o.MaxLayouts = time.Millisecond, 1 })
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(weightedDatum(tokens1, 3, 1))
@@ -154,7 +154,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 
 // A request that failed because of the machine is not repeated, even when its result is no longer kept.
 func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Models, o.Kept = 1, 1 }) // each leaves memory when the other is used
+	s := serve(t, t.TempDir(), func(o *Options) { o.MaxModels, o.MaxResults = 1, 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(weightedDatum(tokens1, 3, 1))
@@ -175,7 +175,7 @@ func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
 
 // A load that failed because its checkpoint was missing is not repeated when there is one, and the model is made again.
 func TestALoadThatFailedStaysUndone(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // each leaves memory when the other is used
+	s := serve(t, t.TempDir(), func(o *Options) { o.MaxModels = 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(weightedDatum(tokens1, 3, 1))

@@ -69,7 +69,7 @@ func TestWeightsThatAreFarOff(t *testing.T) {
 	require.ErrorContains(t, err, "load_weights of an earlier checkpoint")
 	v, err := m.Sampling(t.Context())
 	require.NoError(t, err)
-	_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 4}})
+	_, err = v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{"max_tokens": 4}})
 	require.ErrorContains(t, err, "user: the training of "+v.ID+" has diverged")
 	require.NoError(t, m.Load(t.Context(), good, true))
 	awaitGradient(t, m, q)
@@ -160,14 +160,16 @@ func TestWholeNumbersInOtherWords(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	want, err := v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
+	want, err := v.Sample(t.Context(), tokens1, client.SampleParams{
+		Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
 	require.NoError(t, err)
-	got, err := v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
+	got, err := v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{
+		"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
 		"top_k": json.Number("7.00"), "temperature": json.Number("1.0"), "stop": []int{}}})
 	require.NoError(t, err)
 	require.Equal(t, want.Sequences, got.Sequences)
 	for _, wrong := range []string{"1.5", "1e300", "-1e-3"} {
-		_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": json.Number(wrong)}})
+		_, err = v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{"max_tokens": json.Number(wrong)}})
 		require.ErrorContains(t, err, "sampling_params.max_tokens: found "+wrong+", expected a whole number")
 	}
 }

@@ -90,7 +90,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 		}
 	}
 	require.ErrorContains(t, store.Check(dir), "another server uses it", "a server begins there, so that something can be deleted")
-	var refused *client.Refused
+	var refused *client.RejectedError
 	calls := map[string]func() error{
 		"create_session":          func() error { _, err := s.Connect(t.Context()); return err },
 		"create_model":            func() error { _, err := n.Train(t.Context(), "tiny", 4, 1); return err },
@@ -113,7 +113,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 		"save_weights_for_sampler": func() error { _, err := m.SaveSampler(t.Context(), "two"); return err },
 		"without a name":           func() error { _, err := m.Sampling(t.Context()); return err },
 	} {
-		var failed *client.Failed
+		var failed *client.FailedError
 		err := save()
 		require.ErrorAs(t, err, &failed, name)
 		require.Equal(t, "server", failed.Category)
@@ -144,7 +144,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	s.Patience = 1 // reports the error instead of trying again
 	_, err := m.ForwardBackward(t.Context(), crossEntropy(long...))
 	s.Patience = patience
-	var refused *client.Refused
+	var refused *client.RejectedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusTooManyRequests, refused.Code)
 	requireDiskFull(t, dir, err)
@@ -154,7 +154,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	// There is no room for the result of an accepted request.
 	other := train(t, n, 1)
 	awaitGradient(t, other, crossEntropy(weightedDatum(tokens1, 3, 1)))
-	turn := s.server.bases["tiny"].Turn
+	turn := s.server.bases["tiny"].Lock
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(long[:40]...))
 	if err == nil {
@@ -182,7 +182,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 // An idle model has no file open, and continues when it is used again.
 func TestModelsThatRestHaveNoFilesOpen(t *testing.T) {
 	folder := t.TempDir()
-	s := serve(t, folder, func(o *Options) { o.Idle = time.Millisecond })
+	s := serve(t, folder, func(o *Options) { o.IdleTimeout = time.Millisecond })
 	none := func() bool {
 		all, err := filepath.Glob("/proc/self/fd/*")
 		require.NoError(t, err)

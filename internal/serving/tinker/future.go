@@ -74,7 +74,7 @@ func (s *Server) failed(err error) result {
 	switch {
 	case badinput.Is(err) || errors.As(err, &bad):
 		return ended(user, s.clientError(err), err)
-	case disk.Full(err):
+	case disk.IsFull(err):
 		return ended(server, refusal.DiskFull, err)
 	}
 	return ended(server, internalError, err) // without paths of this machine
@@ -91,7 +91,7 @@ func ended(status, said string, err error) result {
 // internalError is what a client is told about an internal error.
 const internalError = "the server failed; its log says why"
 
-// retrieve waits for a result, up to Poll.
+// retrieve waits for a result, up to PollTimeout.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID string `json:"request_id"`
@@ -111,7 +111,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	patience, cancel := context.WithTimeout(r.Context(), s.Poll)
+	patience, cancel := context.WithTimeout(r.Context(), s.PollTimeout)
 	defer cancel()
 	select {
 	case <-f.done:

@@ -26,8 +26,8 @@ func FuzzCalls(f *testing.F) {
 	all, err := bases()
 	require.NoError(f, err)
 	above := f.TempDir()
-	s, err := New(Options{Store: filepath.Join(above, "store"), Bases: all, Body: 1 << 16, Poll: time.Millisecond, Hole: time.Millisecond,
-		Room: 64 << 20})
+	s, err := New(Options{Store: filepath.Join(above, "store"), Bases: all, MaxBody: 1 << 16, PollTimeout: time.Millisecond,
+		GapTimeout: time.Millisecond, MaxStoreBytes: 64 << 20})
 	require.NoError(f, err)
 	f.Cleanup(func() { s.Close() })
 	send := func(call, id, body, packing string) *httptest.ResponseRecorder {

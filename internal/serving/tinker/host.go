@@ -20,7 +20,7 @@ func Bases(h *serving.Host) []*Base {
 		all = append(all, &Base{
 			Name: p.Name, Source: source, Dir: p.Language.Dir, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
 			Text:   func() sampler.TextStream { return words.NewStream(false) },
-			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Sampler: multilora.New(p.Live),
+			Policy: p.Model, Backend: h.Backend(), Lock: h.BackendLock(), Sampler: multilora.New(p.Live),
 		})
 	}
 	return all

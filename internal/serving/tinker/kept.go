@@ -41,14 +41,14 @@ func (r *run) recordResult(rec store.Record) {
 
 // suspend closes the journal until the next request; mu is held. If none comes for a while, the entries are dropped from memory.
 func (r *run) suspend() {
-	if err := r.journal.Rest(); err != nil {
+	if err := r.journal.CloseIdle(); err != nil {
 		r.broken = err
 		r.s.Log.Error("a journal cannot be continued", "model", r.ID, "error", err)
 	}
 	if r.idleTimer == nil {
-		r.idleTimer = time.AfterFunc(r.s.Idle, r.dropIdle)
+		r.idleTimer = time.AfterFunc(r.s.IdleTimeout, r.dropIdle)
 	}
-	r.idleTimer.Reset(r.s.Idle)
+	r.idleTimer.Reset(r.s.IdleTimeout)
 }
 
 // dropIdle drops the entries of an idle model from memory: open reads them again.
@@ -107,7 +107,7 @@ func (r *run) hold(n int) {
 
 // forget drops the oldest results if they are too many or too large together; mu is held.
 func (r *run) forget(last int64) {
-	for ; r.forgot < last && (r.forgot <= last-r.s.Kept || r.results > maxKept); r.forgot++ {
+	for ; r.forgot < last && (r.forgot <= last-r.s.MaxResults || r.results > maxKept); r.forgot++ {
 		if old := r.entries[r.forgot]; old != nil && old.settled() && old.result.status != lost {
 			r.results -= len(old.result.body)
 			if old.result.status != server { // the status must be kept, or a replay would execute it

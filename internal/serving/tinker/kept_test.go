@@ -18,10 +18,10 @@ func TestAHoleThatWasFilledIsForgotten(t *testing.T) {
 		defer r.mu.Unlock()
 		return !r.missingSince.IsZero()
 	}
-	late, err := m.Again(t.Context(), "optim_step", 2, nil)
+	late, err := m.Resend(t.Context(), "optim_step", 2, nil)
 	require.NoError(t, err)
 	require.Eventually(t, waits, 10*time.Second, time.Millisecond)
-	_, err = m.Again(t.Context(), "optim_step", 1, nil)
+	_, err = m.Resend(t.Context(), "optim_step", 1, nil)
 	require.NoError(t, err)
 	_, err = late.Wait(t.Context())
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestAHoleThatWasFilledIsForgotten(t *testing.T) {
 
 // The body of a request is freed once a state includes its effect, and subtracted once.
 func TestBodiesAreLetGoOfOnce(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.SnapshotAfter = time.Nanosecond })
 	m := train(t, s.connect(t), 1)
 	r := s.server.runs[m.ID]
 	for range 3 {
@@ -55,7 +55,7 @@ func TestBodiesAreLetGoOfOnce(t *testing.T) {
 func TestAModelAtWorkDoesNotFade(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	turn := s.server.bases["tiny"].Turn
+	turn := s.server.bases["tiny"].Lock
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)

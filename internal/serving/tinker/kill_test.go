@@ -48,7 +48,7 @@ func traceStep(ctx context.Context, m *client.Training, step int) (saw string, e
 			return "", err
 		}
 		var s wire.Sampled
-		s, err = v.Sample(ctx, tokens1, client.Ask{N: 2, Params: map[string]any{"max_tokens": 5, "seed": 4, "stop": []int{}}})
+		s, err = v.Sample(ctx, tokens1, client.SampleParams{N: 2, Params: map[string]any{"max_tokens": 5, "seed": 4, "stop": []int{}}})
 		saw += fmt.Sprintln(s.Sequences)
 	case 3:
 		err = m.Load(ctx, store.Path(m.ID, store.Weights, fmt.Sprint("at", step-2)), true)

@@ -11,9 +11,9 @@ import (
 
 // At the limit of layouts, another one has room as soon as the unload of a model is answered.
 func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts, o.Idle = 1, 50*time.Millisecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.MaxLayouts, o.IdleTimeout = 1, 50*time.Millisecond })
 	n := s.connect(t)
-	m, turn := train(t, n, 1), s.server.bases["tiny"].Turn
+	m, turn := train(t, n, 1), s.server.bases["tiny"].Lock
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(weightedDatum(tokens1, 3, 1)))
 	require.NoError(t, err)
@@ -33,17 +33,17 @@ func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
 func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
 	s := serve(t, t.TempDir())
 	key := func(rank int) benchKey { return benchKey{base: "tiny", rank: rank, attn: true} }
-	for rank := 1; rank <= s.server.Layouts; rank++ {
+	for rank := 1; rank <= s.server.MaxLayouts; rank++ {
 		_, err := s.server.findBench(key(rank))
 		require.NoError(t, err)
 	}
-	for rank := 1; rank <= 4*s.server.Layouts; rank++ {
-		_, err := s.server.findBench(key(rank + s.server.Layouts))
+	for rank := 1; rank <= 4*s.server.MaxLayouts; rank++ {
+		_, err := s.server.findBench(key(rank + s.server.MaxLayouts))
 		require.ErrorContains(t, err, "unload one")
 		s.server.release(key(rank))
-		_, err = s.server.findBench(key(rank + s.server.Layouts))
+		_, err = s.server.findBench(key(rank + s.server.MaxLayouts))
 		require.NoError(t, err)
-		require.Len(t, s.server.benches, s.server.Layouts)
+		require.Len(t, s.server.benches, s.server.MaxLayouts)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 		return append(out, stepped(t, first, 1e-2), awaitGradient(t, first, q))
 	}
 	want := lessons(serve(t, t.TempDir()), func(*client.Session) {})
-	s, rank := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 2 }), 2
+	s, rank := serve(t, t.TempDir(), func(o *Options) { o.MaxLayouts = 2 }), 2
 	ranks := func() (all []int) {
 		s.server.benchMu.Lock()
 		defer s.server.benchMu.Unlock()
@@ -78,7 +78,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the least recently used layout made room")
 	}))
 
-	turn := s.server.bases["tiny"].Turn
+	turn := s.server.bases["tiny"].Lock
 	n := s.connect(t)
 	busy, err := n.Train(t.Context(), "tiny", 8, 1)
 	require.NoError(t, err)

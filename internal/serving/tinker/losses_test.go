@@ -159,7 +159,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		f, err := m.ForwardBackward(t.Context(), r)
 		require.NoError(t, err, want)
 		_, err = f.Wait(t.Context())
-		var failed *client.Failed
+		var failed *client.FailedError
 		require.ErrorAs(t, err, &failed, want)
 		require.Equal(t, "user", failed.Category)
 		require.ErrorContains(t, err, want)

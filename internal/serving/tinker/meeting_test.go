@@ -77,7 +77,7 @@ func TestAModelThatWasHalfMade(t *testing.T) {
 	require.NoError(t, os.MkdirAll(journal, 0o755)) // so that the journal cannot be created
 	require.Error(t, create(8))
 	require.NoError(t, os.Remove(journal))
-	var refused *client.Refused
+	var refused *client.RejectedError
 	require.ErrorAs(t, create(4), &refused)
 	require.Contains(t, refused.Text, "was used for another create_model; send a higher one")
 	require.NoError(t, create(8))
@@ -122,7 +122,7 @@ func TestALoadWhileItIsSavedAgain(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, same.Load(t.Context(), store.Path(m.ID, store.Weights, "one"), true))
-	turn := s.server.bases["tiny"].Turn
+	turn := s.server.bases["tiny"].Lock
 	turn.Lock()
 	loaded, saved := make(chan error, 1), make(chan error, 1)
 	go func() { loaded <- other.Load(t.Context(), store.Path(m.ID, store.Weights, "one"), true) }()

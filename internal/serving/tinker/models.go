@@ -44,7 +44,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 	if _, err := s.findSession(s.who(r), q.Session); err != nil {
 		return nil, err
 	}
-	a := store.About{ID: fmt.Sprintf("%s:train:%d", q.Session, q.Seq), Session: q.Session, Base: q.Base, Rank: q.LoRA.Rank,
+	a := store.ModelInfo{ID: fmt.Sprintf("%s:train:%d", q.Session, q.Seq), Session: q.Session, Base: q.Base, Rank: q.LoRA.Rank,
 		Attn: on(q.LoRA.Attn), MLP: on(q.LoRA.MLP), Metadata: map[string]string{}, Created: time.Now().UTC()}
 	if q.LoRA.Seed != nil {
 		a.Seed = uint64(*q.LoRA.Seed)
@@ -68,7 +68,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 func on(b *bool) bool { return b == nil || *b }
 
 // checkModel refuses a model that could not be trained.
-func (s *Server) checkModel(a store.About) error {
+func (s *Server) checkModel(a store.ModelInfo) error {
 	b, err := s.base(a.Base)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) checkModel(a store.About) error {
 }
 
 // makeRun creates a model, or finds the one that the same request created, and returns the request's ID.
-func (s *Server) makeRun(a store.About) (id string, err error) {
+func (s *Server) makeRun(a store.ModelInfo) (id string, err error) {
 	content, err := contentOfModel(a)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 	s.mu.Lock()
 	r := s.runs[a.ID]
 	if r != nil {
-		if before, err := contentOfModel(r.About); err == nil && !bytes.Equal(before, content) {
+		if before, err := contentOfModel(r.ModelInfo); err == nil && !bytes.Equal(before, content) {
 			s.mu.Unlock()
 			return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", a.ID)
 		}
@@ -109,7 +109,7 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 }
 
 // contentOfModel is the canonical content of a create_model.
-func contentOfModel(a store.About) ([]byte, error) {
+func contentOfModel(a store.ModelInfo) ([]byte, error) {
 	a.Created = time.Time{}
 	return json.Marshal(a)
 }
@@ -171,12 +171,12 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 
 // forwardBackward accepts data to train on. If the data is wrong, the future says so, provided that model and number can be read.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
-	body, done, err := s.bodyOf(r, s.Body)
+	body, done, err := s.bodyOf(r, s.MaxBody)
 	if err != nil {
 		return nil, err
 	}
 	defer done() // from then on it counts as held by the model
-	q, err := wire.ReadNumber(body)
+	q, err := wire.ReadSeq(body)
 	if err != nil {
 		return nil, badinput.Errorf("body: %w; expected protobuf, found Content-Type %.60q", err, r.Header.Get("Content-Type"))
 	}
@@ -191,7 +191,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 		sum = sumOf(kind, body)
 	} else {
 		sum = sumOf(kind, whole.Append(nil))
-		if err := learn.Known(whole); err != nil {
+		if err := learn.CheckInputs(whole); err != nil {
 			kind, body = wrong, []byte(err.Error())
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 			return nil, err
 		}
 		defer done()
-		body, odd := wire.Finite(body)
+		body, odd := wire.NullNonFinite(body)
 		var q wire.Named
 		if err := wire.Parse(body, &q); err != nil {
 			return nil, err
@@ -223,7 +223,7 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 			return nil, err
 		}
 		kind, sum := k.kind, sumOf(k.kind, body)
-		if err := cmp.Or(odd, wire.Known(body, k.body())); err != nil {
+		if err := cmp.Or(odd, wire.CheckFields(body, k.body())); err != nil {
 			kind, body = wrong, []byte(err.Error())
 		}
 		id, err := m.accept(q.Seq, kind, sum, body)
@@ -264,7 +264,7 @@ func (r *run) saveWeights(e *entry) (any, error) {
 
 func (r *run) saveNamed(e *entry, q wire.Save, kind string) (any, error) {
 	c := store.Checkpoint{Kind: kind, Name: *q.Path, Seq: e.seq, Time: time.Now().UTC()}
-	if err := c.Live(q.TTL); err != nil {
+	if err := c.SetTTL(q.TTL); err != nil {
 		return nil, err
 	}
 	err := r.Save(c, q.Overwrite, func(dir string) error { return r.saveTo(dir, kind == store.Weights) })
@@ -280,7 +280,7 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 	if q.Path != nil {
 		return r.saveNamed(e, q, store.Sampler)
 	}
-	if _, err := r.Moment(e.seq, r.s.Moments, func(dir string) error { return r.saveTo(dir, false) }); err != nil {
+	if _, err := r.SaveUnnamed(e.seq, r.s.MaxUnnamed, func(dir string) error { return r.saveTo(dir, false) }); err != nil {
 		return nil, err
 	}
 	return map[string]any{"sampling_session_id": momentID(r.ID, e.seq), "path": nil}, nil
@@ -299,7 +299,7 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if q.Optimizer && c.Kind != store.Weights {
 		return nil, badinput.Errorf("path: %s has no optimizer's state; load it without, or a checkpoint under %s", q.Path, store.Weights)
 	}
-	if err := from.Still(c.Kind, c.Name, func(c store.Checkpoint) error {
+	if err := from.WithCheckpoint(c.Kind, c.Name, func(c store.Checkpoint) error {
 		if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
 			return err
 		}

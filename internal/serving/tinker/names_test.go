@@ -113,7 +113,7 @@ func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 		"model_path: found": {"create_sampling_session", map[string]any{"session_id": n.ID, "sampling_session_seq_id": 9, "model_path": "x"}},
 	} {
 		err := s.Call(t.Context(), "POST", q.call, q.in, nil)
-		var refused *client.Refused
+		var refused *client.RejectedError
 		require.ErrorAs(t, err, &refused, want)
 		require.Equal(t, http.StatusBadRequest, refused.Code, want)
 		require.Contains(t, refused.Text, want)
@@ -155,17 +155,17 @@ func TestNamesInAJournal(t *testing.T) {
 
 // Names are compared only if there are few; a request with many is parsed as fast as ever.
 func TestNamesOfAnotherForm(t *testing.T) {
-	require.NoError(t, wire.Known([]byte(`{"adam_params":3}`), new(wire.OptimStep)))
-	require.NoError(t, wire.Known([]byte(`{"prompt":{"chunks":[1,null]},"sampling_params":null}`), new(wire.Sample)))
-	require.NoError(t, wire.Known([]byte(`{"Adam_Params":{"BETA1":0.5}}`), new(wire.OptimStep)))
+	require.NoError(t, wire.CheckFields([]byte(`{"adam_params":3}`), new(wire.OptimStep)))
+	require.NoError(t, wire.CheckFields([]byte(`{"prompt":{"chunks":[1,null]},"sampling_params":null}`), new(wire.Sample)))
+	require.NoError(t, wire.CheckFields([]byte(`{"Adam_Params":{"BETA1":0.5}}`), new(wire.OptimStep)))
 	many := map[string]any{"adam_param": 1}
 	for i := range 100 {
 		many[store.NewID()] = i
 	}
 	text, err := json.Marshal(many)
 	require.NoError(t, err)
-	require.NoError(t, wire.Known(text, new(wire.OptimStep)))
-	require.NoError(t, learn.Known(crossEntropy(weightedDatum(tokens1, 3, 1))))
+	require.NoError(t, wire.CheckFields(text, new(wire.OptimStep)))
+	require.NoError(t, learn.CheckInputs(crossEntropy(weightedDatum(tokens1, 3, 1))))
 
 	for sent, want := range map[string]string{
 		`{"adam_params":{"beta1":0.5,"beta1":0.9}}`: "adam_params.beta1: comes twice", `{"model_id":"\ud800"}`: "model_id: found \\ud800",

@@ -17,7 +17,7 @@ func (s *Server) takeFingerprints() (err error) {
 		if b.Dir == "" {
 			continue
 		}
-		if s.prints[name], err = provenance.OfModel(b.Dir); err != nil {
+		if s.prints[name], err = provenance.FingerprintModel(b.Dir); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Server) checkBase(base, dir, name string) error {
 		}
 		return nil
 	}
-	if what := was.Under(print); what != "" {
+	if what := was.ChangeTo(print); what != "" {
 		return badinput.Errorf("%s was trained on another model than %s is now: %s; use it on a server with the earlier model",
 			name, base, what)
 	}

@@ -67,7 +67,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		n.Client = s.Client
 		v, err := n.Sampling(t.Context(), "", path)
 		require.NoError(t, err)
-		_, err = v.Sample(t.Context(), tokens1, client.Ask{Params: map[string]any{"max_tokens": 2}})
+		_, err = v.Sample(t.Context(), tokens1, client.SampleParams{Params: map[string]any{"max_tokens": 2}})
 		return err
 	}
 	t.Run("another model", func(t *testing.T) {

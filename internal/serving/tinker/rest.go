@@ -188,7 +188,7 @@ func (s *Server) setTTL(r *http.Request) (any, error) {
 	if !q.TTL.told {
 		return nil, badinput.Errorf("ttl_seconds: found none, expected seconds from now, or null, which takes the expiry away")
 	}
-	c, err = m.Change(c, func(c *store.Checkpoint) error { return c.Live(q.TTL.seconds) })
+	c, err = m.Change(c, func(c *store.Checkpoint) error { return c.SetTTL(q.TTL.seconds) })
 	return checkpointJSON(m, c), err
 }
 

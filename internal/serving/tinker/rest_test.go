@@ -29,7 +29,7 @@ func (s *site) get(t *testing.T, method, path string, in any) map[string]any {
 func (s *site) refused(t *testing.T, code int, method, path string, in any) error {
 	t.Helper()
 	err := s.Call(t.Context(), method, path, in, nil)
-	var refused *client.Refused
+	var refused *client.RejectedError
 	require.ErrorAs(t, err, &refused, "%s %s", method, path)
 	require.Equal(t, code, refused.Code, "%s %s: %v", method, path, err)
 	require.Contains(t, refused.Text, `"error":`)
@@ -170,7 +170,7 @@ func TestConnecting(t *testing.T) {
 	s.refused(t, http.StatusNotFound, "POST", "create_model", map[string]any{"session_id": "../../etc", "base_model": "tiny"})
 	s.refused(t, http.StatusNotFound, "POST", "retrieve_future", map[string]string{"request_id": n.ID + ":train:0#1"})
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte{0x0a, 200})
-	s.refused(t, http.StatusRequestEntityTooLarge, "POST", "forward_backward", make([]byte, s.server.Body+1))
+	s.refused(t, http.StatusRequestEntityTooLarge, "POST", "forward_backward", make([]byte, s.server.MaxBody+1))
 }
 
 // A compressed body that exceeds the limit is not decompressed to its end.
@@ -195,7 +195,7 @@ func TestAPackedBody(t *testing.T) {
 	r := crossEntropy(weightedDatum(tokens1, 3, 1))
 	r.ModelID, r.SeqID = m.ID, 1
 	require.Equal(t, http.StatusOK, post(r.Append(nil)).StatusCode)
-	require.Equal(t, http.StatusRequestEntityTooLarge, post(make([]byte, s.server.Body+1)).StatusCode)
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(make([]byte, s.server.MaxBody+1)).StatusCode)
 	_, err := s.Wait(t.Context(), m.ID+"#1")
 	require.NoError(t, err)
 }

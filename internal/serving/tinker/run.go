@@ -233,7 +233,7 @@ func (r *run) work() {
 func (r *run) due() *entry {
 	for {
 		r.mu.Lock()
-		e, wait := r.entries[r.next], r.account.idle(r.s.Idle)
+		e, wait := r.entries[r.next], r.account.idle(r.s.IdleTimeout)
 		if r.unloaded || r.yields {
 			wait = min(wait, time.Millisecond)
 		}
@@ -244,9 +244,9 @@ func (r *run) due() *entry {
 			return e
 		case r.highest > r.next && r.missingSince.IsZero():
 			r.missingSince = time.Now()
-			wait = r.s.Hole
+			wait = r.s.GapTimeout
 		case r.highest > r.next:
-			wait = r.s.Hole - time.Since(r.missingSince)
+			wait = r.s.GapTimeout - time.Since(r.missingSince)
 		}
 		if wait <= 0 {
 			err := r.skip()

@@ -19,8 +19,8 @@ import (
 )
 
 // drawExactly draws to the given length, without stops.
-func drawExactly(n, length int, seed int64) client.Ask {
-	return client.Ask{N: n, Params: map[string]any{"max_tokens": length, "seed": seed, "stop": []int{}}}
+func drawExactly(n, length int, seed int64) client.SampleParams {
+	return client.SampleParams{N: n, Params: map[string]any{"max_tokens": length, "seed": seed, "stop": []int{}}}
 }
 
 // A sampling session uses the weights that were saved: later steps do not change it, and the trainer agrees with every log-probability,
@@ -187,7 +187,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	for want, ask := range map[string]client.Ask{
+	for want, ask := range map[string]client.SampleParams{
 		"prompt: 7 tokens and max_tokens 1000":    drawExactly(1, 1000, 0),
 		"prompt: 7 tokens and max_tokens 9223":    drawExactly(1, math.MaxInt, 0),
 		"num_samples: found 100000":               drawExactly(100000, 4, 0),
@@ -206,7 +206,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 		"topk_prompt_logprobs: found 1000": {PromptTop: 1000},
 	} {
 		_, err := v.Sample(t.Context(), tokens1, ask)
-		var failed *client.Failed
+		var failed *client.FailedError
 		require.ErrorAs(t, err, &failed, want)
 		require.Equal(t, "user", failed.Category)
 		require.ErrorContains(t, err, want)
@@ -221,7 +221,7 @@ func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	v.Seq = 1_000_000_000_000_000_007
-	loose := client.Ask{Params: map[string]any{"max_tokens": 8, "stop": []int{}}} // without a seed
+	loose := client.SampleParams{Params: map[string]any{"max_tokens": 8, "stop": []int{}}} // without a seed
 	one, err := v.Sample(t.Context(), tokens1, loose)
 	require.NoError(t, err)
 	v.Seq--
@@ -230,7 +230,7 @@ func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	require.Equal(t, one, two)
 	v.Seq--
 	_, err = v.Sample(t.Context(), tokens2, loose)
-	var refused *client.Refused
+	var refused *client.RejectedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 400, refused.Code)
 }

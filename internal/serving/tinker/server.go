@@ -36,7 +36,7 @@ type Base struct {
 
 	Policy  *model.Policy
 	Backend kernels.Backend
-	Turn    sync.Locker // held by whoever computes on the backend
+	Lock    sync.Locker // held by whoever computes on the backend
 	Sampler Sampler     // samples completions
 }
 
@@ -54,25 +54,25 @@ type Options struct {
 	// Owner is who sends a request: the name of a key. nil: all are the same, and everything is everyone's.
 	Owner func(*http.Request) string
 
-	Room    int64         // the most bytes of the store; 0: the disk, but for a reserve
-	Poll    time.Duration // how long a poll waits for a result; 20 s
-	Hole    time.Duration // how long a missing number is waited for after a later one came; 20 s
-	Replay  time.Duration // execution time after which a snapshot is made; 30 s
-	Idle    time.Duration // a model without requests for so long leaves memory; 15 min
-	Body    int64         // bytes of a request, after decompression; 64 MiB: clients split their data at five megabytes
-	Journal int64         // bytes of a journal from which on it is compacted; 64 MiB
-	Kept    int64         // results kept per model; 4,096
-	Moments int           // unnamed weights kept per model; 16
-	Models  int           // models in memory per key; 16
-	Layouts int           // combinations of rank and targets in memory per base; 4
+	MaxStoreBytes int64         // the most bytes of the store; 0: the disk, but for a reserve
+	PollTimeout   time.Duration // how long a poll waits for a result; 20 s
+	GapTimeout    time.Duration // how long a missing number is waited for after a later one came; 20 s
+	SnapshotAfter time.Duration // execution time after which a snapshot is made; 30 s
+	IdleTimeout   time.Duration // a model without requests for so long leaves memory; 15 min
+	MaxBody       int64         // bytes of a request, after decompression; 64 MiB: clients split their data at five megabytes
+	CompactAt     int64         // bytes of a journal from which on it is compacted; 64 MiB
+	MaxResults    int64         // results kept per model; 4,096
+	MaxUnnamed    int           // unnamed weights kept per model; 16
+	MaxModels     int           // models in memory per key; 16
+	MaxLayouts    int           // combinations of rank and targets in memory per base; 4
 }
 
 func (o Options) withDefaults() Options {
-	o.Poll, o.Hole = cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Hole, 20*time.Second)
-	o.Replay, o.Idle = cmp.Or(o.Replay, 30*time.Second), cmp.Or(o.Idle, 15*time.Minute)
-	o.Journal, o.Body = cmp.Or(o.Journal, 64<<20), cmp.Or(o.Body, 64<<20)
-	o.Kept = cmp.Or(o.Kept, kept)
-	o.Moments, o.Models, o.Layouts = cmp.Or(o.Moments, 16), cmp.Or(o.Models, 16), cmp.Or(o.Layouts, 4)
+	o.PollTimeout, o.GapTimeout = cmp.Or(o.PollTimeout, 20*time.Second), cmp.Or(o.GapTimeout, 20*time.Second)
+	o.SnapshotAfter, o.IdleTimeout = cmp.Or(o.SnapshotAfter, 30*time.Second), cmp.Or(o.IdleTimeout, 15*time.Minute)
+	o.CompactAt, o.MaxBody = cmp.Or(o.CompactAt, 64<<20), cmp.Or(o.MaxBody, 64<<20)
+	o.MaxResults = cmp.Or(o.MaxResults, kept)
+	o.MaxUnnamed, o.MaxModels, o.MaxLayouts = cmp.Or(o.MaxUnnamed, 16), cmp.Or(o.MaxModels, 16), cmp.Or(o.MaxLayouts, 4)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
@@ -142,7 +142,7 @@ func New(o Options) (*Server, error) {
 
 // recall loads the sessions and models of the store.
 func (s *Server) recall() error {
-	err := s.store.All("sessions", func(text []byte) error {
+	err := s.store.Each("sessions", func(text []byte) error {
 		var n session
 		err := json.Unmarshal(text, &n)
 		s.sessions[n.ID] = n.short()
@@ -208,9 +208,9 @@ func Public(path string) bool {
 	return strings.HasPrefix(path, prefix+"archives/") || path == prefix+"healthz"
 }
 
-// Own tells the gate about a path of this server: the most bytes of a request, and whether it needs no key.
-func (s *Server) Own(path string) (bytes int64, public, own bool) {
-	return s.Body, Public(path), strings.HasPrefix(path, prefix)
+// PathLimits tells the gate about a path of this server: the most bytes of a request, and whether it needs no key.
+func (s *Server) PathLimits(path string) (bytes int64, public, own bool) {
+	return s.MaxBody, Public(path), strings.HasPrefix(path, prefix)
 }
 
 func (s *Server) routes() *http.ServeMux {
@@ -254,7 +254,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+prefix+"training_runs/{run}/checkpoints/{kind}/{name}/archive", s.archiveAddress)
 	mux.HandleFunc("GET "+prefix+"archives/{token}", s.archive)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		if err := refusal.Method(w, r, refusal.Methods(mux, r, prefix)); err != nil {
+		if err := refusal.MethodError(w, r, refusal.Methods(mux, r, prefix)); err != nil {
 			refuse(w, http.StatusMethodNotAllowed, err)
 			return
 		}

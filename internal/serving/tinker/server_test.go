@@ -59,7 +59,7 @@ func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Helper()
 	all, err := bases()
 	require.NoError(t, err)
-	o := Options{Store: store, Bases: all, Body: 1 << 20, Poll: 100 * time.Millisecond}
+	o := Options{Store: store, Bases: all, MaxBody: 1 << 20, PollTimeout: 100 * time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -237,12 +237,12 @@ func TestARequestIsDoneOnce(t *testing.T) {
 	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1)))
 	adam := map[string]any{"adam_params": map[string]any{"learning_rate": 1e-2}}
 	m.Seq++
-	one := await[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
-	two := await[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
+	one := await[map[string]any](t)(m.Resend(t.Context(), "optim_step", m.Seq, adam))
+	two := await[map[string]any](t)(m.Resend(t.Context(), "optim_step", m.Seq, adam))
 	require.Equal(t, one, two)
 	require.EqualValues(t, 1, one["metrics"].(map[string]any)["updates"])
-	_, err := m.Again(t.Context(), "optim_step", m.Seq, map[string]any{"adam_params": map[string]any{"learning_rate": 2}})
-	var refused *client.Refused
+	_, err := m.Resend(t.Context(), "optim_step", m.Seq, map[string]any{"adam_params": map[string]any{"learning_rate": 2}})
+	var refused *client.RejectedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusBadRequest, refused.Code)
 	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
@@ -250,11 +250,11 @@ func TestARequestIsDoneOnce(t *testing.T) {
 
 // A missing sequence number is skipped after a time-out, and is too late then.
 func TestAHoleIsWaitedFor(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Hole = 50 * time.Millisecond })
+	s := serve(t, t.TempDir(), func(o *Options) { o.GapTimeout = 50 * time.Millisecond })
 	m := train(t, s.connect(t), 1)
 	m.Seq++
 	require.EqualValues(t, 1, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
-	f, err := m.Again(t.Context(), "optim_step", 1, map[string]any{})
+	f, err := m.Resend(t.Context(), "optim_step", 1, map[string]any{})
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "user: seq_id: request 1 did not come in time")
@@ -264,7 +264,7 @@ func TestAHoleIsWaitedFor(t *testing.T) {
 func TestAModelSleeps(t *testing.T) {
 	var want, got []any
 	for _, idle := range []time.Duration{time.Hour, time.Millisecond} {
-		s := serve(t, t.TempDir(), func(o *Options) { o.Idle = idle })
+		s := serve(t, t.TempDir(), func(o *Options) { o.IdleTimeout = idle })
 		m := train(t, s.connect(t), 1)
 		got = nil
 		for range 3 {
@@ -286,7 +286,7 @@ func TestAModelSleeps(t *testing.T) {
 
 // Requests for an unloaded model are refused, also by the next server, and also if the journal was rewritten.
 func TestAModelThatIsUnloaded(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Journal = 1 })
+	s := serve(t, t.TempDir(), func(o *Options) { o.CompactAt = 1 })
 	m := train(t, s.connect(t), 1)
 	var p struct {
 		Request string `json:"request_id"`
@@ -328,7 +328,7 @@ func serveForever(store, address string) {
 	if err != nil {
 		panic(err)
 	}
-	s, err := New(Options{Store: store, Bases: all, Replay: 20 * time.Millisecond, Journal: 4096, Poll: time.Second})
+	s, err := New(Options{Store: store, Bases: all, SnapshotAfter: 20 * time.Millisecond, CompactAt: 4096, PollTimeout: time.Second})
 	if err != nil {
 		panic(err)
 	}

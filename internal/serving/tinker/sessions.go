@@ -84,7 +84,7 @@ func (s *Server) heartbeat(r *http.Request) (any, error) {
 
 // telemetry discards its data. Without this call, a client shows its user errors late.
 func (s *Server) telemetry(r *http.Request) (any, error) {
-	_, err := io.Copy(io.Discard, http.MaxBytesReader(nil, r.Body, s.Body))
+	_, err := io.Copy(io.Discard, http.MaxBytesReader(nil, r.Body, s.MaxBody))
 	return map[string]string{"status": "accepted"}, unread(err)
 }
 
@@ -135,7 +135,7 @@ func (s *Server) getSession(r *http.Request) (any, error) {
 			continue
 		}
 		runs = append(runs, m.ID)
-		seqs, failed := m.Moments()
+		seqs, failed := m.Unnamed()
 		err = errors.Join(err, failed)
 		for _, seq := range seqs {
 			samplers = append(samplers, momentID(m.ID, seq))

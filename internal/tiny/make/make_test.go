@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/race"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -69,7 +69,7 @@ func spaceless(text string) string {
 // No held-out problem, and no program that solves one, is in the training data of the model or its tokenizer, or among the problems of a
 // training run, and no problem of a held-out family is posed. The same holds for the validation split.
 func TestNoAnswerIsInTheCorpus(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	w := newFamilySplit()
 	s := w.problems()
 	var statements, programs []string
@@ -236,7 +236,7 @@ func TestGuessesWantNothingElse(t *testing.T) {
 
 // A slip always changes the program, and no token gets many more slips than others.
 func TestSlipsFallAnywhere(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	const code = "a = list(map(int, input().split()))\nprint(\"got:\", sum(x for x in a if x > 4))\n"
 	rng := rand.New(rand.NewPCG(6, 6))
 	changed := map[string]int{}
@@ -259,7 +259,7 @@ func TestSlipsFallAnywhere(t *testing.T) {
 
 // After one step of each lesson, models of the same seed are equal to the byte, with any number of threads, and can be opened.
 func TestModelsRepeat(t *testing.T) {
-	racing.Alone(t)
+	race.SkipSerial(t)
 	w := newFamilySplit()
 	corpus := newCorpus(w, w.problems())
 	var files [2]string

@@ -23,11 +23,11 @@ type textRenderer struct {
 
 // newRenderer trains the tokenizer on the corpus.
 func newRenderer(c *corpus) (*textRenderer, *tokenizer.Trained, error) {
-	wording, err := tiny.Wording()
+	wording, err := tiny.PromptTemplate()
 	if err != nil {
 		return nil, nil, err
 	}
-	feedback, err := template.New("heal.tmpl").Parse(tiny.HealWording())
+	feedback, err := template.New("heal.tmpl").Parse(tiny.HealTemplate())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -136,11 +136,11 @@ func tooFar(d *Device, s *Stream, m *Module) error {
 // The emulated device executes compiled kernels, launched through cu.
 func TestKernelsRun(t *testing.T) {
 	for _, task := range []string{"saxpy", "crowd"} {
-		out, ok := apart.Emulated(t, task)
+		out, ok := subprocess.Emulated(t, task)
 		require.True(t, ok, out)
 		require.Empty(t, out, "the device found something")
 	}
-	out, ok := apart.Emulated(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
+	out, ok := subprocess.Emulated(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
 	require.True(t, ok, out)
 	require.Contains(t, out, "card 1 (Test Card): compute capability 9.0, ")
 	require.Contains(t, out, "128.0 MiB of memory")
@@ -160,7 +160,7 @@ func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 		{"refused", "GRPO_EMU_THREADS=1", "its compiler says: "},
 		{"refused", "GRPO_EMU_THREADS=1", "frobnicate"},
 	} {
-		out, ok := apart.Emulated(t, c.task, c.env)
+		out, ok := subprocess.Emulated(t, c.task, c.env)
 		require.False(t, ok, c.env)
 		require.Contains(t, out, c.want, c.env)
 	}
@@ -169,7 +169,7 @@ func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 // A card that is lost, at any call of a computation, gives a typed error, and closes without another.
 func TestTheEmulatedDeviceIsLost(t *testing.T) {
 	for at := 1; ; at += 7 {
-		out, ok := apart.Emulated(t, "saxpy", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		out, ok := subprocess.Emulated(t, "saxpy", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if ok {
 			require.Greater(t, at, 30)
 			return

@@ -14,11 +14,11 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 // tasks run in processes of their own, because a driver is opened once per process.
-var tasks = apart.Tasks{
+var tasks = subprocess.Tasks{
 	"nothing": func() error { return nil },
 	"before": func() error {
 		_, count := cu.NumDevices()

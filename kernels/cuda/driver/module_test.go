@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 // kernel loads a file of probe kernels and looks up one of them.
@@ -114,7 +114,7 @@ func TestNoMemoryForKernels(t *testing.T) {
 
 // The failure of a kernel is reported at the next call, and every call after that reports the same.
 func TestACrash(t *testing.T) {
-	out, ok := apart.Run(t, "crash")
+	out, ok := subprocess.Run(t, "crash")
 	require.True(t, ok, out)
 	const want = "card 0 (Test Card): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
 		"the last kernel launched was collatz; nothing more runs on it in this process: look at dmesg for Xid, then type the same " +
@@ -127,7 +127,7 @@ func TestACrash(t *testing.T) {
 func TestTheCardIsLost(t *testing.T) {
 	seen := map[string]bool{}
 	for at := 1; ; at++ {
-		out, ok := apart.Run(t, "work", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		out, ok := subprocess.Run(t, "work", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if out == "done" {
 			require.Greater(t, at, 10)
 			break

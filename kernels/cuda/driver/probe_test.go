@@ -12,20 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 // A binary with the GPU backend starts on any machine, and does not load a driver before one is needed.
 func TestNothingTouchesTheDriver(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	env := "GRPO_EMU_COUNTS=" + touched
-	out, ok := apart.Run(t, "nothing", env)
+	out, ok := subprocess.Run(t, "nothing", env)
 	require.True(t, ok, out)
-	out, ok = apart.Run(t, "before", env)
+	out, ok = subprocess.Run(t, "before", env)
 	require.True(t, ok, out)
 	require.Equal(t, "NotInitialized NotInitialized -1", out)
 	require.NoFileExists(t, touched)
-	out, ok = apart.Run(t, "probe", env)
+	out, ok = subprocess.Run(t, "probe", env)
 	require.True(t, ok, out)
 	require.FileExists(t, touched, "the library prints when it is loaded")
 }
@@ -61,13 +61,13 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 			"libcuda.so.1 does not start: CUDA_ERROR_UNKNOWN (999): unknown error; look at nvidia-smi and at dmesg, or device=cpu"},
 	} {
 		for _, do := range []string{"probe", "open"} {
-			out, ok := apart.Run(t, do, c.env)
+			out, ok := subprocess.Run(t, do, c.env)
 			require.False(t, ok, c.name)
 			require.Contains(t, out, c.want, c.name)
 		}
 	}
 	// An old driver is reported as old, even if it does not know the card.
-	out, _ := apart.Run(t, "open", "GRPO_EMU_DRIVER=10.2", "GRPO_EMU_ANSWER=cuInit:100")
+	out, _ := subprocess.Run(t, "open", "GRPO_EMU_DRIVER=10.2", "GRPO_EMU_ANSWER=cuInit:100")
 	require.Contains(t, out, "serves CUDA 10.2")
 }
 

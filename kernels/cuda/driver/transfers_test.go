@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/subprocess"
 )
 
 func init() {
@@ -80,14 +80,14 @@ func roundTrips(afterUpload func(*Transfers)) error {
 // Transfers through pinned memory do not change the data, and do not overwrite a slot before the card has read it. The emulated device
 // would report that, as it does for the deliberate mistake.
 func TestTransfers(t *testing.T) {
-	out, ok := apart.Emulated(t, "transfers")
+	out, ok := subprocess.Emulated(t, "transfers")
 	require.True(t, ok, out)
 	require.Empty(t, out, "the device found something")
-	out, ok = apart.Emulated(t, "too early")
+	out, ok = subprocess.Emulated(t, "too early")
 	require.False(t, ok)
 	require.Contains(t, out, "host memory in use: pinned memory of ")
 	require.Contains(t, out, "changed before its copy to the device was waited for; wait, then write")
-	out, ok = apart.Emulated(t, "transfers", "GRPO_EMU_LOST_AT=100")
+	out, ok = subprocess.Emulated(t, "transfers", "GRPO_EMU_LOST_AT=100")
 	require.False(t, ok)
 	require.Contains(t, out, "nothing more runs on it in this process")
 	require.NotContains(t, out, "closing")

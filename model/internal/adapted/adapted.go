@@ -26,8 +26,8 @@ var Linears = []Linear{
 // MostTargets is the largest number of targets of one of them.
 const MostTargets = 3
 
-// Number is the number of a packed linear among all of a model.
-func Number(layer int, slot string) int {
+// LinearIndex is the number of a packed linear among all of a model.
+func LinearIndex(layer int, slot string) int {
 	for i, l := range Linears {
 		if l.Slot == slot {
 			return layer*len(Linears) + i

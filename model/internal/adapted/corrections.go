@@ -21,7 +21,7 @@ func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*kernel
 			if s == nil {
 				continue
 			}
-			if all[Number(layer, l.Slot)], err = s.bring(b, a, t); err != nil {
+			if all[LinearIndex(layer, l.Slot)], err = s.bring(b, a, t); err != nil {
 				return nil, err
 			}
 		}

@@ -99,7 +99,7 @@ func ParseConfig(text []byte) (Config, error) {
 }
 
 func unmarshal(text []byte, v any) error {
-	if err := jsonl.Exactly(text, v); err != nil {
+	if err := jsonl.UnmarshalExactCase(text, v); err != nil {
 		return badinput.Errorf("not a model configuration: %w", err)
 	}
 	return nil

@@ -56,7 +56,7 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	}
 	var s rawScaling
 	if !isNull(text) {
-		if err := jsonl.Exactly(text, &s); err != nil {
+		if err := jsonl.UnmarshalExactCase(text, &s); err != nil {
 			return badinput.Errorf("%s: %w", key, err)
 		}
 	}

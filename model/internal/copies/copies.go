@@ -69,8 +69,8 @@ func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, from int, masters []f
 	return -1, nil
 }
 
-// Room is memory on the host for n numbers, which is reused by the next call.
-func (c *Set) Room(n int) []float32 {
+// HostBuffer is memory on the host for n numbers, which is reused by the next call.
+func (c *Set) HostBuffer(n int) []float32 {
 	c.host = slices.Grow(c.host[:0], n)[:n]
 	return c.host
 }

@@ -73,7 +73,7 @@ func (a Adapted) Op(run *Run) *program.Op {
 			if a.Bias {
 				opt.Bias = in[2].Buf
 			}
-			if run.Bare {
+			if run.WithoutAdapter {
 				x.B.Linear(out.Cols(), in[0].Cols(), in[1].Mat, opt, x.T)
 				return
 			}

@@ -12,28 +12,28 @@ import (
 
 // Run is the input of a graph's operations that changes from run to run, besides the leaves.
 type Run struct {
-	Spans   kernels.Spans // the packed sequences
-	Asked   Asked
-	InvTemp float32 // of the distribution of the log-probabilities
-	Loss    kernels.Loss
-	OwnLoss OwnLoss // computes the loss in place of the kernel, or nil
-	Bare    bool    // ignore an attached adapter: compute with the frozen weights alone
+	Spans          kernels.Spans // the packed sequences
+	Asked          Targets
+	InvTemp        float32 // of the distribution of the log-probabilities
+	Loss           kernels.Loss
+	HostLoss       HostLoss // computes the loss in place of the kernel, or nil
+	WithoutAdapter bool     // ignore an attached adapter: compute with the frozen weights alone
 
 	Paged kernels.Paged // the sequences of a decoder
 	Draws int           // how many rows a decoder draws from
 	Served
 }
 
-// Asked says which log-probabilities the head and the loss compute. A row may have several targets, each of which makes a pair, and
+// Targets says which log-probabilities the head and the loss compute. A row may have several targets, each of which makes a pair, and
 // several tokens may share a pair. The first pair of each row comes in the place of the row, further ones after all rows; the first
 // token of each pair comes in the place of the pair, further ones after all pairs. Their gradients are added to the first.
-type Asked struct {
+type Targets struct {
 	Again         kernels.Buffer // I32 [Tokens − T]: the rows of further pairs, then the pairs of further tokens
 	Pairs, Tokens int
 }
 
 // rows are the rows of the pairs after the T rows of the batch; nil: none.
-func (a Asked) rows(T int) kernels.Buffer {
+func (a Targets) rows(T int) kernels.Buffer {
 	if a.Pairs == T {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (a Asked) rows(T int) kernels.Buffer {
 }
 
 // pairs are the pairs of the tokens after the pairs; nil: none.
-func (a Asked) pairs(T int) kernels.Buffer {
+func (a Targets) pairs(T int) kernels.Buffer {
 	if a.Tokens == a.Pairs {
 		return nil
 	}

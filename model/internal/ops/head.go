@@ -14,8 +14,8 @@ const (
 	headJacobian
 )
 
-// AskedRows: one row for each pair. Input h.
-func AskedRows(run *Run, hidden int) *program.Op {
+// TargetRows: one row for each pair. Input h.
+func TargetRows(run *Run, hidden int) *program.Op {
 	return &program.Op{
 		Name: "rows that are asked for", Inputs: 1, Width: hidden, WRT: []bool{true}, InPlace: 1, Mutates: true,
 		Run: func(x *program.Execution, out *program.Operand, _ []*program.Operand) {

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp and
+// HostLoss computes a loss on the host, after the kernel and in place of it: it reads logp and
 // entropy [tokens], writes dlogp [tokens], and corrects the kernel's results in stats F64 [kernels.NumStats].
-type OwnLoss func(dlogp, stats, logp, entropy kernels.Buffer) error
+type HostLoss func(dlogp, stats, logp, entropy kernels.Buffer) error
 
 // Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes the
 // loss, its statistics and its gradient. The operation of the gradient only copies that, and sums the
@@ -25,10 +25,10 @@ func Loss(run *Run) *program.Op {
 			}, run.Loss, run.Asked.Tokens)
 		},
 		Host: func(_ *program.Execution, out *program.Operand, in []*program.Operand) error {
-			if run.OwnLoss == nil {
+			if run.HostLoss == nil {
 				return nil
 			}
-			return run.OwnLoss(out.Aux[0], out.Buf, in[0].Buf, in[0].Aux[headEntropy])
+			return run.HostLoss(out.Aux[0], out.Buf, in[0].Buf, in[0].Aux[headEntropy])
 		},
 		Diff: func(_ gorgonia.Nodes, out, _ *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: "loss, gradient to logp", Inputs: 1, Width: 1,

@@ -12,7 +12,7 @@ import (
 )
 
 func budget() *Budget {
-	b := Whole
+	b := InitialBudget
 	return &b
 }
 
@@ -25,7 +25,7 @@ func TestPatterns(t *testing.T) {
 	} {
 		some, err := Containing(budget(), pattern)
 		require.NoError(t, err)
-		whole, err := Wholly(budget(), pattern)
+		whole, err := FullMatch(budget(), pattern)
 		require.NoError(t, err)
 		for range 150 {
 			text := make([]rune, rng.IntN(7))
@@ -46,7 +46,7 @@ func TestSpaces(t *testing.T) {
 		`\S`: "aé", `[\S]`: "aé", `[^\s]`: "aé", `[^\s-b]`: "aé", `[^\s[:alpha:]\s]`: "é", `\s`: spaces, `[^\S]`: spaces, `[\s-é]`: spaces + "é",
 		`[\s\S]`: "aé" + spaces, `\S|\s`: "aé" + spaces, `\\S`: "", `[\\s]`: "",
 	} {
-		a, err := Wholly(budget(), pattern)
+		a, err := FullMatch(budget(), pattern)
 		require.NoError(t, err, pattern)
 		for _, r := range "aé" + spaces {
 			require.Equal(t, strings.ContainsRune(taken, r), a.Matches(string(r)), "%s %q", pattern, r)

@@ -34,8 +34,8 @@ func (a *Automaton) Next(q int32, r rune) int32 {
 	return -1
 }
 
-// Any reports whether any character from lo to hi leads anywhere.
-func (a *Automaton) Any(q int32, lo, hi rune) bool {
+// AnyNext reports whether any character from lo to hi leads anywhere.
+func (a *Automaton) AnyNext(q int32, lo, hi rune) bool {
 	moves := a.moves[q]
 	i := search(moves, lo)
 	return lo <= hi && i < len(moves) && moves[i].lo <= hi
@@ -44,8 +44,8 @@ func (a *Automaton) Any(q int32, lo, hi rune) bool {
 // Accepts reports whether a text may end in a state.
 func (a *Automaton) Accepts(q int32) bool { return a.accepts[q] }
 
-// Ends reports whether a text must end in a state.
-func (a *Automaton) Ends(q int32) bool { return len(a.moves[q]) == 0 }
+// MustEnd reports whether a text must end in a state.
+func (a *Automaton) MustEnd(q int32) bool { return len(a.moves[q]) == 0 }
 
 // search finds the first move whose range does not end before a character.
 func search(moves []move, r rune) int {
@@ -79,8 +79,8 @@ const mostStates = 10_000
 type Budget int
 
 const (
-	Whole    Budget = 24_000_000 // of a grammar
-	moveCost Budget = 16
+	InitialBudget Budget = 24_000_000 // of a grammar
+	moveCost      Budget = 16
 )
 
 func (b *Budget) spend(n Budget) bool {
@@ -165,8 +165,8 @@ func (a *Automaton) trim() *Automaton {
 	return a
 }
 
-// Both is the intersection of two automata; nil accepts nothing.
-func Both(left *Budget, a, b *Automaton) (*Automaton, error) {
+// Intersect is the intersection of two automata; nil accepts nothing.
+func Intersect(left *Budget, a, b *Automaton) (*Automaton, error) {
 	switch {
 	case a == nil || b == nil:
 		return nil, nil

@@ -25,7 +25,7 @@ func Format(b *Budget, name string) (*Automaton, bool, error) {
 	if !ok {
 		return nil, false, nil
 	}
-	a, err := Wholly(b, pattern)
+	a, err := FullMatch(b, pattern)
 	return a, true, err
 }
 

@@ -28,13 +28,13 @@ func NewDecimal(text string) (Decimal, error) {
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		n, err := strconv.Atoi(text[i+1:])
 		if err != nil || n < -60 || n > 60 {
-			return d, badinput.Errorf("%s is out of reach; the exponent of a Limit is from -60 to 60", Cut(text))
+			return d, badinput.Errorf("%s is out of reach; the exponent of a Limit is from -60 to 60", Truncate(text))
 		}
 		digits, exponent = text[:i], n
 	}
 	digits, d.Negative = strings.CutPrefix(digits, "-")
 	if len(digits) > 60 {
-		return d, badinput.Errorf("%s has more than 60 digits", Cut(text))
+		return d, badinput.Errorf("%s has more than 60 digits", Truncate(text))
 	}
 	whole, fraction, _ := strings.Cut(digits, ".")
 	point := len(whole) + exponent
@@ -153,7 +153,7 @@ func meet(left *Budget, a *Automaton, make func(*Budget) (*Automaton, error)) (*
 	if err != nil {
 		return nil, err
 	}
-	return Both(left, a, b)
+	return Intersect(left, a, b)
 }
 
 // digits accepts unsigned numbers: 0, 12, 0.5, 1e-7 and so on.

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Wholly is the automaton of texts that match a pattern from beginning to end.
-func Wholly(b *Budget, pattern string) (*Automaton, error) {
+// FullMatch is the automaton of texts that match a pattern from beginning to end.
+func FullMatch(b *Budget, pattern string) (*Automaton, error) {
 	return compilePattern(b, "", pattern, "")
 }
 
@@ -28,30 +28,30 @@ const longestPattern = 16 << 10
 // line ends, those of both languages.
 func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error) {
 	if len(pattern) > longestPattern {
-		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(pattern), len(pattern), longestPattern)
+		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Truncate(pattern), len(pattern), longestPattern)
 	}
 	text, err := translated(pattern)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Truncate(pattern), err)
 	}
 	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // by itself first, as it must not close the group around it
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Truncate(pattern), err)
 	}
 	parsed, err := syntax.Parse(before+text+after, syntax.Perl)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Truncate(pattern), err)
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Truncate(pattern), err)
 	}
 	p := &patterns{prog: prog, budget: b, ranges: make([][]rune, len(prog.Inst)), seen: make([]int, len(prog.Inst))}
 	if err := p.findRanges(); err != nil {
-		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Truncate(pattern), err)
 	}
 	a, err := explore(b, p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText), p.edges)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Truncate(pattern), err)
 	}
 	return a, nil
 }
@@ -259,8 +259,8 @@ func takesRune(ranges []rune, r rune) bool {
 	return false
 }
 
-// Cut shortens a text for quoting it in an error.
-func Cut(text string) string {
+// Truncate shortens a text for quoting it in an error.
+func Truncate(text string) string {
 	const most = 80
 	if len(text) <= most {
 		return text

@@ -23,24 +23,24 @@ type Client struct {
 	HTTP *http.Client
 	// Patience is how long a call is retried if the server cannot take it; 0: 5 min.
 	Patience time.Duration
-	Tries    int // retries so far
+	Retries  int // retries so far
 }
 
-// Refused is the error of a call for which a retry is no use.
-type Refused struct {
+// RejectedError is the error of a call for which a retry is no use.
+type RejectedError struct {
 	Code int
 	Text string
 }
 
-func (e *Refused) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Code, e.Text) }
+func (e *RejectedError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Code, e.Text) }
 
-// Failed is the error of a request that was accepted and then failed.
-type Failed struct {
+// FailedError is the error of a request that was accepted and then failed.
+type FailedError struct {
 	Text     string `json:"error"`
 	Category string `json:"category"`
 }
 
-func (e *Failed) Error() string { return e.Category + ": " + e.Text }
+func (e *FailedError) Error() string { return e.Category + ": " + e.Text }
 
 // retriable reports whether to retry after a status.
 func retriable(code int) bool { return code == 408 || code == 409 || code == 429 || code >= 500 }
@@ -64,11 +64,11 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 		case err == nil && code < 300:
 			return decode(text, out)
 		case err == nil && !retriable(code):
-			return &Refused{code, string(text)}
+			return &RejectedError{code, string(text)}
 		case time.Now().After(until):
-			return errors.Join(err, &Refused{code, string(text)})
+			return errors.Join(err, &RejectedError{code, string(text)})
 		}
-		c.Tries++
+		c.Retries++
 		time.Sleep(wait)
 		wait = min(2*wait, time.Second)
 	}
@@ -132,7 +132,7 @@ func (c *Client) Wait(ctx context.Context, request string) ([]byte, error) {
 	if err := c.Call(ctx, "POST", "retrieve_future", map[string]any{"request_id": request, "allow_metadata_only": false}, &text); err != nil {
 		return nil, err
 	}
-	var failed Failed
+	var failed FailedError
 	if json.Unmarshal(text, &failed) == nil && failed.Text != "" {
 		return nil, &failed
 	}

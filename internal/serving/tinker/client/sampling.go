@@ -31,8 +31,8 @@ func (s *Session) Sampling(ctx context.Context, base, path string) (*Sampling, e
 	return &Sampling{Client: s.Client, ID: answer.ID}, err
 }
 
-// Ask are sampling parameters.
-type Ask struct {
+// SampleParams are sampling parameters.
+type SampleParams struct {
 	N              int
 	Params         map[string]any
 	PromptLogProbs bool
@@ -40,7 +40,7 @@ type Ask struct {
 }
 
 // Sample samples completions of a prompt. If the server lost the request, it is sent again.
-func (v *Sampling) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Sampled, error) {
+func (v *Sampling) Sample(ctx context.Context, prompt []int32, a SampleParams) (wire.Sampled, error) {
 	if a.Params == nil {
 		a.Params = map[string]any{}
 	}
@@ -54,7 +54,7 @@ func (v *Sampling) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Samp
 			return wire.Sampled{}, err
 		}
 		text, err := v.Wait(ctx, p.Request)
-		var gone *Refused
+		var gone *RejectedError
 		if errors.As(err, &gone) && gone.Code == http.StatusGone {
 			continue
 		}

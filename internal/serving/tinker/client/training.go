@@ -103,11 +103,11 @@ func join(parts [][]byte) (all wire.Output, err error) {
 // Do sends a numbered request of a kind with these fields.
 func (t *Training) Do(ctx context.Context, kind string, fields map[string]any) (*Future[map[string]any], error) {
 	t.Seq++
-	return t.Again(ctx, kind, t.Seq, fields)
+	return t.Resend(ctx, kind, t.Seq, fields)
 }
 
-// Again sends it with a number that was already used.
-func (t *Training) Again(ctx context.Context, kind string, seq int64, fields map[string]any) (*Future[map[string]any], error) {
+// Resend sends it with a number that was already used.
+func (t *Training) Resend(ctx context.Context, kind string, seq int64, fields map[string]any) (*Future[map[string]any], error) {
 	all := map[string]any{"model_id": t.ID, "seq_id": seq}
 	for k, v := range fields {
 		all[k] = v

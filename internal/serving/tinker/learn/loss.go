@@ -83,9 +83,9 @@ func dro(settings map[string]float64) model.LossFunc {
 	}
 }
 
-// Known refuses data with an input that no loss has. A forward only may have any: the client computes its own loss from the
+// CheckInputs refuses data with an input that no loss has. A forward only may have any: the client computes its own loss from the
 // log-probabilities.
-func Known(r wire.ForwardBackward) error {
+func CheckInputs(r wire.ForwardBackward) error {
 	if r.ForwardOnly && r.Loss == crossEntropy {
 		return nil
 	}
@@ -96,7 +96,7 @@ func Known(r wire.ForwardBackward) error {
 				return badinput.Errorf("data %d: loss_fn_inputs: found %q, which has one value for all data; send it in loss_fn_config", i, name)
 			}
 			if !slices.Contains(all, name) {
-				return wire.Unknown(fmt.Sprintf("data %d: loss_fn_inputs: ", i), name, settings.Nearest(name, all), all)
+				return wire.UnknownName(fmt.Sprintf("data %d: loss_fn_inputs: ", i), name, settings.Nearest(name, all), all)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	if err := errors.Join(disk.RemoveAll(next), disk.MkdirAll(filepath.Dir(path))); err != nil {
 		return err
 	}
-	if err := atomicfile.Folder(next, func(dir string) error {
+	if err := atomicfile.WriteDir(next, func(dir string) error {
 		if err := fill(dir); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (r *Run) expires(c Checkpoint) {
 	}
 }
 
-// Moment saves an unnamed adapter, and removes the least recently used ones beyond keep.
-func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, error) {
+// SaveUnnamed saves an unnamed adapter, and removes the least recently used ones beyond keep.
+func (r *Run) SaveUnnamed(seq int64, keep int, fill func(dir string) error) (string, error) {
 	parent := filepath.Join(r.dir, moments)
 	path := filepath.Join(parent, strconv.FormatInt(seq, 10))
 	if _, err := os.Stat(path); err == nil {
@@ -99,7 +99,7 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	if err := disk.MkdirAll(parent); err != nil {
 		return "", err
 	}
-	if err := atomicfile.Folder(path, fill); err != nil {
+	if err := atomicfile.WriteDir(path, fill); err != nil {
 		return "", err
 	}
 	entries, err := os.ReadDir(parent)
@@ -121,8 +121,8 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	return path, err
 }
 
-// Moments are the requests whose unnamed adapters exist.
-func (r *Run) Moments() (all []int64, err error) {
+// Unnamed are the requests whose unnamed adapters exist.
+func (r *Run) Unnamed() (all []int64, err error) {
 	entries, err := os.ReadDir(filepath.Join(r.dir, moments))
 	for _, e := range entries {
 		if seq, err := strconv.ParseInt(e.Name(), 10, 64); err == nil {
@@ -135,8 +135,8 @@ func (r *Run) Moments() (all []int64, err error) {
 	return all, err
 }
 
-// MomentOf is the folder of an unnamed adapter, which counts as used now.
-func (r *Run) MomentOf(seq int64) (string, error) {
+// UnnamedDir is the folder of an unnamed adapter, which counts as used now.
+func (r *Run) UnnamedDir(seq int64) (string, error) {
 	path := filepath.Join(r.dir, moments, strconv.FormatInt(seq, 10))
 	if _, err := os.Stat(path); err != nil {
 		return "", badinput.Errorf("these weights are gone: only the latest unnamed weights are kept; save them with a name")
@@ -164,8 +164,8 @@ func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	return c, err
 }
 
-// Still calls read with a checkpoint, which is neither removed nor replaced in the meantime.
-func (r *Run) Still(kind, name string, read func(Checkpoint) error) error {
+// WithCheckpoint calls read with a checkpoint, which is neither removed nor replaced in the meantime.
+func (r *Run) WithCheckpoint(kind, name string, read func(Checkpoint) error) error {
 	r.swap.Lock()
 	defer r.swap.Unlock()
 	c, err := r.Find(kind, name)
@@ -263,8 +263,8 @@ func ParsePath(path string) (run, kind, name string, err error) {
 	return parts[0], parts[1], parts[2], nil
 }
 
-// Live sets the checkpoint to expire that many seconds from now; nil: never.
-func (c *Checkpoint) Live(seconds *int64) error {
+// SetTTL sets the checkpoint to expire that many seconds from now; nil: never.
+func (c *Checkpoint) SetTTL(seconds *int64) error {
 	c.Expires = nil
 	if seconds == nil {
 		return nil

@@ -58,7 +58,7 @@ func Open(dir string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: dir, lock: lock, expiry: expiry{due: map[*Run]time.Time{}, sooner: make(chan struct{}, 1)}}
-	if err = atomicfile.Sweep(dir); err != nil {
+	if err = atomicfile.RemoveStale(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if s.Secret, err = secret(filepath.Join(dir, "secret")); err != nil {
@@ -160,10 +160,10 @@ func (s *Store) Names(kind, prefix string) (all []string, err error) {
 	return all, err
 }
 
-// All calls each with the text of every value of a kind.
-func (s *Store) All(kind string, each func(text []byte) error) error {
+// Each calls each with the text of every value of a kind.
+func (s *Store) Each(kind string, each func(text []byte) error) error {
 	dir := filepath.Join(s.dir, kind)
-	if err := atomicfile.Sweep(dir); err != nil {
+	if err := atomicfile.RemoveStale(dir); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)

@@ -33,7 +33,7 @@ const Done = "done"
 // is cut off: it was never acknowledged.
 type Journal struct {
 	path string
-	f    *disk.File // nil: closed by Rest
+	f    *disk.File // nil: closed by CloseIdle
 	Size int64
 }
 
@@ -45,7 +45,7 @@ const head = 12
 // Journal opens the journal of a model, and calls each for every record in it.
 func (r *Run) Journal(each func(Record)) (*Journal, error) {
 	path := filepath.Join(r.dir, "journal")
-	if err := atomicfile.Sweep(r.dir); err != nil {
+	if err := atomicfile.RemoveStale(r.dir); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(path)
@@ -61,7 +61,7 @@ func (r *Run) Journal(each func(Record)) (*Journal, error) {
 		return nil, err
 	}
 	if whole < len(text) {
-		err = errors.Join(j.f.Cut(j.Size), j.f.Sync())
+		err = errors.Join(j.f.Truncate(j.Size), j.f.Sync())
 	}
 	if err = errors.Join(err, disk.SyncFolder(r.dir)); err != nil { // make the truncation durable before new records follow
 		return nil, errors.Join(err, j.f.Close())
@@ -134,7 +134,7 @@ func (j *Journal) Append(r Record) error {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	if _, err := j.f.Write(b); err != nil {
-		if cut := j.f.Cut(j.Size); cut != nil {
+		if cut := j.f.Truncate(j.Size); cut != nil {
 			return errors.Join(err, cut)
 		}
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
@@ -151,8 +151,8 @@ func (j *Journal) Sync() error {
 	return j.f.Sync()
 }
 
-// Rest syncs and closes the file until the next use, as a store may have more models than a process may have open files.
-func (j *Journal) Rest() error {
+// CloseIdle syncs and closes the file until the next use, as a store may have more models than a process may have open files.
+func (j *Journal) CloseIdle() error {
 	if j.f == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (j *Journal) Rest() error {
 	return err
 }
 
-// wake opens the file again if Rest has closed it.
+// wake opens the file again if CloseIdle has closed it.
 func (j *Journal) wake() error {
 	if j.f != nil {
 		return nil
@@ -209,4 +209,4 @@ func (j *Journal) Rewrite(records []Record) error {
 }
 
 // Close closes the file.
-func (j *Journal) Close() error { return j.Rest() }
+func (j *Journal) Close() error { return j.CloseIdle() }

@@ -19,8 +19,8 @@ func lengthOf(f *os.File) int64 {
 // Complete is the name of the empty file that ends a tar: clients look for it before they hand on what they unpacked.
 const Complete = "checkpoint_complete"
 
-// Packed is the length of what Pack writes; -1 if it is not known, as a large file has a longer header.
-func Packed(files []*os.File) int64 {
+// PackedSize is the length of what Pack writes; -1 if it is not known, as a large file has a longer header.
+func PackedSize(files []*os.File) int64 {
 	const block, largest = 512, 8<<30 - 1
 	all := int64(3 * block) // the header of the last file, and the end
 	for _, f := range files {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
-	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/display"
 )
 
 // room caches how much of its disk a store uses.
@@ -33,8 +33,8 @@ const (
 // reserveOf is how much of a disk is left free: accepted requests have to be finished, too.
 func reserveOf(disk int64) int64 { return min(1<<30, disk/20) }
 
-// Room returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
-func (s *Store) Room(most int64) error {
+// CheckSpace returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
+func (s *Store) CheckSpace(most int64) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &disk); err != nil {
 		return &fs.PathError{Op: "statfs", Path: s.dir, Err: err}
@@ -86,7 +86,7 @@ func isStore(dir string) error {
 	}
 	ours := append([]string{".lock", "secret"}, folders...)
 	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool {
-		return !slices.Contains(ours, e.Name()) && !atomicfile.Unfinished(e.Name(), "secret")
+		return !slices.Contains(ours, e.Name()) && !atomicfile.IsTemp(e.Name(), "secret")
 	})
 	_, secret := os.Stat(filepath.Join(dir, "secret"))
 	_, runs := os.Stat(filepath.Join(dir, "runs"))
@@ -113,7 +113,7 @@ func Check(dir string) error {
 		switch {
 		case err == nil:
 			err = errors.Join(probe.Close(), disk.Remove(probe.Name()))
-		case errors.Is(err, fs.ErrNotExist) && sub != "", disk.Full(err):
+		case errors.Is(err, fs.ErrNotExist) && sub != "", disk.IsFull(err):
 			err = nil
 		default:
 			why := (*fs.PathError)(nil)
@@ -142,5 +142,5 @@ func suggestDir(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return look.Word(filepath.Base(dir) + "-2")
+	return display.ShellQuote(filepath.Base(dir) + "-2")
 }

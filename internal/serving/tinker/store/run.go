@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// About describes a model.
-type About struct {
+// ModelInfo describes a model.
+type ModelInfo struct {
 	ID       string            `json:"id"`
 	Session  string            `json:"session"`
 	Base     string            `json:"base"`
@@ -29,14 +29,14 @@ type About struct {
 
 // Run is the folder of a model.
 type Run struct {
-	About
+	ModelInfo
 	dir    string
 	expiry *expiry
 	swap   sync.Mutex // held while a checkpoint is removed or replaced
 }
 
 // Create makes the folder of a model.
-func (s *Store) Create(a About) (*Run, error) {
+func (s *Store) Create(a ModelInfo) (*Run, error) {
 	dir, err := s.file("runs", a.ID)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Store) Create(a About) (*Run, error) {
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, err
 	}
-	return &Run{About: a, dir: dir, expiry: &s.expiry}, writeJSON(filepath.Join(dir, "run.json"), a)
+	return &Run{ModelInfo: a, dir: dir, expiry: &s.expiry}, writeJSON(filepath.Join(dir, "run.json"), a)
 }
 
 // Runs lists all models, and the errors of those that cannot be read.
@@ -53,7 +53,7 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	bad = map[string]error{}
 	for _, e := range entries {
 		r := &Run{dir: filepath.Join(s.dir, "runs", e.Name()), expiry: &s.expiry}
-		err := readJSON(filepath.Join(r.dir, "run.json"), &r.About)
+		err := readJSON(filepath.Join(r.dir, "run.json"), &r.ModelInfo)
 		if err == nil {
 			err = r.sweep()
 		}
@@ -95,7 +95,7 @@ func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
 	if err := disk.MkdirAll(parent); err != nil {
 		return err
 	}
-	if err := atomicfile.Folder(path, fill); err != nil {
+	if err := atomicfile.WriteDir(path, fill); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(parent)

@@ -20,7 +20,7 @@ func newRun(t *testing.T) (*Store, *Run) {
 	s, err := Open(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	r, err := s.Create(About{ID: "s-1:train:0", Base: "b"})
+	r, err := s.Create(ModelInfo{ID: "s-1:train:0", Base: "b"})
 	require.NoError(t, err)
 	return s, r
 }
@@ -58,7 +58,7 @@ func TestAJournalThatRests(t *testing.T) {
 	want := []Record{{Kind: "optim_step", Seq: 1, Body: []byte("a")}, {Kind: "optim_step", Seq: 2, Body: []byte("b")}}
 	for _, rec := range want {
 		require.NoError(t, j.Append(rec))
-		require.NoError(t, j.Rest())
+		require.NoError(t, j.CloseIdle())
 		require.NoError(t, j.Sync())
 	}
 	got, err := records(t, r)
@@ -137,7 +137,7 @@ func TestAJournalOfOtherRecordsRests(t *testing.T) {
 	want := []Record{{Kind: Done, Seq: 7, Body: []byte("a")}, {Kind: Done, Seq: 8, Body: []byte("b")}}
 	require.NoError(t, j.Append(Record{Kind: "optim_step", Seq: 1, Body: []byte("longer than what is to be in place of it")}))
 	require.NoError(t, j.Rewrite(want[:1]))
-	require.NoError(t, j.Rest())
+	require.NoError(t, j.CloseIdle())
 	require.NoError(t, j.Append(want[1]))
 	require.NoError(t, j.Close())
 	got, err := records(t, r)
@@ -236,7 +236,7 @@ func TestCheckpointsOfOneName(t *testing.T) {
 	again, err := r.Find(Sampler, "over")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, again.Size)
-	require.ErrorContains(t, again.Live(new(int64)), "ttl_seconds: found 0, expected 1 to")
+	require.ErrorContains(t, again.SetTTL(new(int64)), "ttl_seconds: found 0, expected 1 to")
 	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "b", Seq: 3, Time: time.Now().Add(-time.Hour)}, false, write("x")))
 	inOrder, err := r.Checkpoints()
 	require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestCheckpointsOfOneName(t *testing.T) {
 func TestRemainsOfKills(t *testing.T) {
 	s, r := newRun(t)
 	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "a", Seq: 3, Time: time.Now()}, false, write("one")))
-	moment, err := r.Moment(4, 2, write("x"))
+	moment, err := r.SaveUnnamed(4, 2, write("x"))
 	require.NoError(t, err)
 	require.NoError(t, r.Snapshot(5, write("x")))
 	for _, kind := range []string{Weights, Sampler, moments, states} {
@@ -274,18 +274,18 @@ func TestRemainsOfKills(t *testing.T) {
 func TestMoments(t *testing.T) {
 	_, r := newRun(t)
 	for seq := range int64(5) {
-		_, err := r.Moment(seq, 2, write("x"))
+		_, err := r.SaveUnnamed(seq, 2, write("x"))
 		require.NoError(t, err)
 		if seq > 0 {
 			time.Sleep(5 * time.Millisecond)
-			_, err = r.MomentOf(0)
+			_, err = r.UnnamedDir(0)
 			require.NoError(t, err, seq)
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
-	_, err := r.MomentOf(4)
+	_, err := r.UnnamedDir(4)
 	require.NoError(t, err)
-	_, err = r.MomentOf(2)
+	_, err = r.UnnamedDir(2)
 	require.ErrorContains(t, err, "save them with a name")
 }
 

@@ -10,9 +10,9 @@ import (
 // nonFinite are the numbers that Python writes and JSON does not have.
 var nonFinite = [][]byte{[]byte("NaN"), []byte("-Infinity"), []byte("Infinity")}
 
-// Finite makes JSON of a text that is JSON but for numbers that are none: they become null. The error names the first of them by its
+// NullNonFinite makes JSON of a text that is JSON but for numbers that are none: they become null. The error names the first of them by its
 // field, and is nil if there are none.
-func Finite(text []byte) (clean []byte, err error) {
+func NullNonFinite(text []byte) (clean []byte, err error) {
 	if !slices.ContainsFunc(nonFinite, func(x []byte) bool { return bytes.Contains(text, x) }) {
 		return text, nil
 	}

@@ -57,8 +57,8 @@ func ReadForwardBackward(body []byte) (r ForwardBackward, err error) {
 	})
 }
 
-// ReadNumber decodes only model and number, of a body that may be wrong elsewhere.
-func ReadNumber(body []byte) (r ForwardBackward, err error) {
+// ReadSeq decodes only model and number, of a body that may be wrong elsewhere.
+func ReadSeq(body []byte) (r ForwardBackward, err error) {
 	err = fields(body, func(f field) (err error) {
 		switch f.num {
 		case 1:

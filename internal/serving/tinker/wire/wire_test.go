@@ -134,15 +134,15 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		require.Equal(t, other, r.Data[0].Other)
 	}
 	for _, body := range [][]byte{appendText(nil, 1, "m"), appendNumber(nil, 2, 1)} {
-		_, err := ReadNumber(body)
+		_, err := ReadSeq(body)
 		require.ErrorContains(t, err, "no model_id and seq_id")
 	}
 }
 
 // JSON names match in any case, as in encoding/json; numbers keep their text.
 func TestTheNamesAndNumbersOfJSON(t *testing.T) {
-	require.NoError(t, Known([]byte(`{"PATH":"x","Overwrite":true}`), new(Save)))
-	require.ErrorContains(t, Known([]byte(`{"pth":"x"}`), new(Save)), "did you mean path?")
+	require.NoError(t, CheckFields([]byte(`{"PATH":"x","Overwrite":true}`), new(Save)))
+	require.ErrorContains(t, CheckFields([]byte(`{"pth":"x"}`), new(Save)), "did you mean path?")
 	text, err := Canonical([]byte(`{"b":1.50,"a":9007199254740993}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"a":9007199254740993,"b":1.50}`, string(text))

@@ -15,8 +15,8 @@ import (
 // processesPerCell is how many processes and threads the supervisor and one cell need to start.
 const processesPerCell = 40
 
-// Crowded names the limit that leaves too little room for the processes and threads of a cell; "" if there is enough.
-func Crowded() string { return crowded("/") }
+// ProcessLimit names the limit that leaves too little room for the processes and threads of a cell; "" if there is enough.
+func ProcessLimit() string { return crowded("/") }
 
 func crowded(root string) string {
 	read := func(parts ...string) string {

@@ -14,9 +14,9 @@ const (
 	pendingSignals = 64
 )
 
-// Lacks names a hard limit of this process that is below what a program is to get, and says how to raise it; "" if there is none.
+// LowLimit names a hard limit of this process that is below what a program is to get, and says how to raise it; "" if there is none.
 // The arguments are the processor time, the file size and the address space of a program.
-func Lacks(seconds, bytes, space int64) string {
+func LowLimit(seconds, bytes, space int64) string {
 	for _, l := range []struct {
 		resource int
 		gets     int64

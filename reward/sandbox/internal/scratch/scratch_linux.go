@@ -18,9 +18,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Room is the directory that holds the scratch directories of this process's cells. It is locked as long
+// Root is the directory that holds the scratch directories of this process's cells. It is locked as long
 // as the process lives.
-type Room struct {
+type Root struct {
 	Dir  string
 	lock *os.File
 	made atomic.Int64
@@ -34,8 +34,8 @@ const (
 
 const prefix = "grpo-scratch-"
 
-// NewRoom makes the directory, and removes those that killed processes have left.
-func NewRoom() (*Room, error) {
+// NewRoot makes the directory, and removes those that killed processes have left.
+func NewRoot() (*Root, error) {
 	sweep(time.Minute)
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
@@ -58,7 +58,7 @@ func NewRoom() (*Room, error) {
 		os.Remove(dir)
 		return nil, err
 	}
-	return &Room{Dir: dir, lock: lock}, nil
+	return &Root{Dir: dir, lock: lock}, nil
 }
 
 // openDirectory opens a directory, but not through a symbolic link.
@@ -86,7 +86,7 @@ func sweep(old time.Duration) {
 }
 
 // Make makes the scratch directory of a cell, owned by the given user if the cell has its own.
-func (r *Room) Make(user int, own bool) (string, error) {
+func (r *Root) Make(user int, own bool) (string, error) {
 	dir := filepath.Join(r.Dir, strconv.FormatInt(r.made.Add(1), 10))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func (r *Room) Make(user int, own bool) (string, error) {
 }
 
 // Close removes the directory.
-func (r *Room) Close() {
+func (r *Root) Close() {
 	Remove(r.Dir)
 	r.lock.Close()
 }

@@ -16,9 +16,9 @@ import (
 // TestRoom: the room of a killed process is removed by the next process, one that is in use is not.
 func TestRoom(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	rooms := map[string]*Room{}
+	rooms := map[string]*Root{}
 	for _, name := range []string{"live", "dead", "young"} {
-		r, err := NewRoom()
+		r, err := NewRoot()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,2 +1,0 @@
-// Package nobody lets a test access files as a user who owns none of them.
-package nobody

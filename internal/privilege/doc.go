@@ -1,0 +1,2 @@
+// Package privilege lets a test access files as a user who owns none of them.
+package privilege
