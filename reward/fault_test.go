@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // A parameter named like one that is passed by position must be in that position.
@@ -44,7 +45,7 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reward.py")
 	write(t, filepath.Join(filepath.Dir(file), "helper.py"), "half = 0.5\n")
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithTests(data.Test{Stdin: "", Stdout: "x"})
-	for _, c := range []struct{ source, says string }{
+	for _, c := range testvariants.EveryNth(2, []struct{ source, says string }{
 		{"from helper import half\n",
 			"(line 1); it lies beside the reward file, which is loaded alone: put what it needs of that into the file itself"},
 		{"x = 1\ndef compute_reward(completion, ground_truth:\n    return 1\n",
@@ -85,7 +86,7 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 			"no value the returned value is lost: JSON cannot carry a value of type coroutine"},
 		{"def compute_reward(c, g):\n    import datetime\n    return datetime.date(2025, 1, 1)\n",
 			"no value the returned value is lost: JSON cannot carry"},
-	} {
+	}...) {
 		write(t, file, c.source)
 		j, err := Open(t.Context(), Config{File: file, Slots: 1, Timeout: 5e8})
 		if err == nil {

@@ -18,7 +18,7 @@ import (
 // Over many draws from a fixed model, tokens have the right frequencies, for each kind of truncation: by default a quarter of the draws.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	t.Parallel()
-	draws := testvariants.Limit(50_000, 200_000)
+	draws := testvariants.Limit(20_000, 200_000)
 	if race.Enabled {
 		draws = 20_000
 	}

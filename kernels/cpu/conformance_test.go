@@ -64,6 +64,9 @@ func TestConformance(t *testing.T) {
 
 // One number of threads is enough here: the others are above.
 func TestConformanceDeferred(t *testing.T) {
+	if !testvariants.Exhaustive {
+		t.Skip("the backend below the queue has passed: GRPO_FORMS=all")
+	}
 	kerneltest.RunDevice(t, kerneltest.Chains, 1, func() kernels.Backend {
 		b, err := New(Options{Threads: 2})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -20,7 +21,7 @@ func (b *backend) regionBytes() (bytes int) {
 
 // Training, scoring and sampling take no more working memory than WorkSize says, and not much less.
 func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
-	for _, length := range []int{64, 700, 1500} {
+	for _, length := range testvariants.EveryNth(2, 64, 700, 1500) {
 		b, planned := worked(t, Options{}, model.F32, length, 1000/length+1, 0)
 		require.LessOrEqual(t, b.regionBytes(), planned, length)
 		require.Greater(t, b.regionBytes(), planned/2, length)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/race"
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 )
 
 // Operands are large and short-lived: letting the heap grow is cheaper than a garbage collection for each of them.
@@ -19,5 +20,5 @@ func TestReference(t *testing.T) {
 	if race.Enabled {
 		t.Skip("one goroutine")
 	}
-	RunDevice(t, Chains, 1, NewReference)
+	RunDevice(t, Chains, testvariants.Limit(4, 1), NewReference)
 }

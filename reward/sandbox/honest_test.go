@@ -11,11 +11,15 @@ import (
 // TestHonest runs honest programs that other graders reject, on every rung that is attacked and on the lowest.
 func TestHonest(t *testing.T) {
 	t.Parallel()
-	for _, rung := range append(attackedRungs(), RungUnsafe) {
+	rungs := append(attackedRungs(), RungUnsafe)
+	for turn, rung := range rungs {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			p := openPool(t, rung, 2)
-			for _, prog := range readPrograms(t, "honest") {
+			for i, prog := range readPrograms(t, "honest") {
+				if leftToAnotherRung(i, turn, len(rungs)) {
+					continue
+				}
 				t.Run(prog.name, func(t *testing.T) { honestProgram(t, p, prog) })
 			}
 		})
