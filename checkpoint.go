@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -89,11 +88,7 @@ func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
 	}
-	text, err := rundir.Seal(s)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, rundir.StateFile), text)
+	return rundir.WriteState(dir, s)
 }
 
 // logCheckpoint adds a line to checkpoints.jsonl before the checkpoint appears. If the process dies in between, the run

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
 // unsealed is the empty member of a state's JSON that the seal replaces.
@@ -37,6 +39,15 @@ func CheckSeal(text []byte, seal string) error {
 		return fmt.Errorf("without its seal its sha256 is %s, the seal says %q", got, seal)
 	}
 	return nil
+}
+
+// WriteState seals the state of a checkpoint and writes it.
+func WriteState(dir string, state any) error {
+	text, err := Seal(state)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, StateFile), text)
 }
 
 // ReadState reads the state of a checkpoint, checking its seal and that its version is from oldest to newest.

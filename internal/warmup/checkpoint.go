@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -84,11 +83,7 @@ func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
 	}
-	text, err := rundir.Seal(s)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, rundir.StateFile), text)
+	return rundir.WriteState(dir, s)
 }
 
 // logCheckpoint adds a line to checkpoints.jsonl, before the checkpoint appears.
