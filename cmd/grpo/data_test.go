@@ -120,7 +120,7 @@ func TestDataRefusesBadInput(t *testing.T) {
 	path := tasks(t)
 	for _, args := range [][]string{
 		{"convert", path + ".none"}, {"fingerprint"}, {"inspect", path, "--nonsense"}, {"inspect", path, "--problem", "nobody"},
-		{"inspect", path, "--template", path + ".none"},
+		{"inspect", path, "--template", path + ".none"}, {"convert", path, "--out", path + ".parquet"},
 	} {
 		_, errOut, code := shell(t, "", append([]string{"data"}, args...)...)
 		require.Equal(t, exitBadInput, code, "%v: %s", args, errOut)

@@ -4,13 +4,17 @@ package sets
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -104,6 +108,10 @@ func newConvertCmd() *cobra.Command {
 		}),
 	}
 	usage.CheckBefore(cmd, func(args []string) error {
+		if ext := filepath.Ext(path); ext == ".parquet" || ext == ".csv" || ext == ".gz" || ext == ".zst" {
+			return badinput.Errorf("--out %s: it writes JSON Lines, not %s; type --out %s", path, ext,
+				display.ShellQuote(strings.TrimSuffix(strings.TrimSuffix(path, ext), ".jsonl")+".jsonl"))
+		}
 		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}.Check()
 	})
 	flags.Register(cmd, "train")
