@@ -77,11 +77,20 @@ func newFingerprintCmd() *cobra.Command {
 			for _, f := range m.Files {
 				fmt.Fprintf(out, "%s  %s\n", f.SHA256, f.Name)
 			}
+			warnRefused(cmd, set, source)
 			return nil
 		}),
 	}
 	flags.Register(cmd, "train")
 	return cmd
+}
+
+// warnRefused says how many rows of a set are not among its problems.
+func warnRefused(cmd *cobra.Command, set *dataset.Set, source string) {
+	if n := len(set.Manifest().Refused); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s refused, and left out; 'grpo data inspect --refused %[2]s' lists %[3]s\n", plural.Of(n, "row"),
+			display.ShellQuote(source), plural.Pick(n, "it", "them"))
+	}
 }
 
 func newConvertCmd() *cobra.Command {
