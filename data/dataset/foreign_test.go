@@ -25,7 +25,7 @@ func TestOtherFormatsAreConverted(t *testing.T) {
 		"ROWS.PARQUET": {"", "type cp %s rows.parquet, and use that file"},
 		"rows.JSONL":   {"{}", "type cp %s rows.jsonl, and use that file"},
 		"gone.arrow":   {"", "found an Arrow file of datasets"},
-		"a.csv":        {"\ufeffprompt,answer,match\r\n\"a, b\",1,exact\r\n", "found a table in CSV"},
+		"a.csv":        {"\ufeffprompt,answer,match,tolerance\r\n\"a, b\",1,exact,\r\n", "found a table in CSV"},
 		"a.tsv":        {"prompt\tanswer\tmatch\na, b\t1\texact\n", "found a table in TSV"},
 	} {
 		path := write(t, dir, name, c.text)
