@@ -117,11 +117,15 @@ func newConvertCmd() *cobra.Command {
 		}),
 	}
 	usage.CheckBefore(cmd, func(args []string) error {
+		place := destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}
+		if err := place.Check(); err != nil {
+			return err
+		}
 		if ext := filepath.Ext(path); ext == ".parquet" || ext == ".csv" || ext == ".gz" || ext == ".zst" {
 			return badinput.Errorf("--out %s: it writes JSON Lines, not %s; type --out %s", path, ext,
 				display.ShellQuote(strings.TrimSuffix(strings.TrimSuffix(path, ext), ".jsonl")+".jsonl"))
 		}
-		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}.Check()
+		return nil
 	})
 	flags.Register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "file to write (default: standard output)")

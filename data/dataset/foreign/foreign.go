@@ -32,7 +32,8 @@ var unpackCommands = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".x
 // Commands that write the rows of other formats as JSON Lines. Excel begins a CSV file with a byte order mark, tests in a cell can be
 // longer than Python's limit, and an empty cell is a missing field.
 const (
-	tableToRows = `python3 -c 'import csv, json, sys; csv.field_size_limit(1 << 30); [print(json.dumps({k: v for k, v in row.items() if v})) ` +
+	tableToRows = `python3 -c 'import csv, json, sys; csv.field_size_limit(1 << 30); ` +
+		`[print(json.dumps({k: v for k, v in row.items() if v})) ` +
 		`for row in csv.DictReader(open(sys.argv[1], encoding="utf-8-sig", newline="")%s)]' %s > rows.jsonl`
 	arrowToRows = `python3 -c 'import datasets, sys; datasets.load_from_disk(sys.argv[1]).to_json("rows.jsonl")' %s`
 )
