@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/seed-7879b91d/grpo/data/dataset/foreign"
+	"github.com/seed-7879b91d/grpo/data/dataset/native"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -132,7 +133,7 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 		rows := parquet.NewGenericRowGroupReader[map[string]any](group, schema)
 		err := eachParquetRow(rows, func(values map[string]any) error {
 			n++
-			unsigned(schema, values)
+			native.Of(schema, values)
 			r, refusal := parquetRow(values)
 			r.where, r.others = fmt.Sprintf("%s row %d", name, n), slices.Clip(others)
 			return emit(r, refusal)
@@ -197,42 +198,6 @@ func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[str
 			return fmt.Errorf("%w: %w", errParquet, err)
 		}
 	}
-}
-
-// unsigned converts the numbers of unsigned columns, which the library returns as signed.
-func unsigned(node parquet.Node, v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, field := range node.Fields() {
-			if value, there := v[field.Name()]; there {
-				v[field.Name()] = unsigned(field, value)
-			}
-		}
-	case []any:
-		if !node.Leaf() && len(node.Fields()) == 1 && node.Fields()[0].Repeated() && len(node.Fields()[0].Fields()) == 1 {
-			node = node.Fields()[0].Fields()[0] // the element of a list group
-		}
-		for i := range v {
-			v[i] = unsigned(node, v[i])
-		}
-	case int32:
-		if withoutSign(node) {
-			return uint32(v)
-		}
-	case int64:
-		if withoutSign(node) {
-			return uint64(v)
-		}
-	}
-	return v
-}
-
-func withoutSign(node parquet.Node) bool {
-	if !node.Leaf() || node.Type().LogicalType() == nil {
-		return false
-	}
-	kind, ok := node.Type().LogicalType().Value.(*format.IntType)
-	return ok && !kind.IsSigned
 }
 
 // parquetRow converts the values of a row into cells.
