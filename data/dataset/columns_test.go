@@ -131,7 +131,8 @@ func TestMapsOfParquet(t *testing.T) {
 	note := "n"
 	path := filepath.Join(t.TempDir(), "p.parquet")
 	require.NoError(t, parquet.WriteFile(path, []record{{"p", "1", "exact", map[string]string{"ground_truth": "z"},
-		[]map[string]string{{"role": "user", "content": "hi"}}, map[string]inner{"g": {"a", &note, []string{"t"}, []tag{{"x"}}}}, map[string]*string{"a": &note, "b": nil},
+		[]map[string]string{{"role": "user", "content": "hi"}}, map[string]inner{"g": {"a", &note, []string{"t"}, []tag{{"x"}}}},
+		map[string]*string{"a": &note, "b": nil},
 		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}}}}))
 	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
 	require.NoError(t, err)
@@ -143,6 +144,7 @@ func TestMapsOfParquet(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(got)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"answer": "1", "messages": [{"role": "user", "content": "hi"}], "groups": {"g": {"text": "a", "note": "n", "tags": ["t"], "rest": [{"name": "x"}]}},
+	require.JSONEq(t, `{"answer": "1", "messages": [{"role": "user", "content": "hi"}],
+		"groups": {"g": {"text": "a", "note": "n", "tags": ["t"], "rest": [{"name": "x"}]}},
 		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}}}`, string(text))
 }
