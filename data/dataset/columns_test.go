@@ -127,13 +127,14 @@ func TestMapsOfParquet(t *testing.T) {
 		Lists    map[string][]string          `parquet:"lists"`
 		Sizes    map[string]uint32            `parquet:"sizes"`
 		Deep     map[string]map[string]string `parquet:"deep"`
+		Price    [16]byte                     `parquet:"price,decimal(2:38)"`
 	}
 	note := "n"
 	path := filepath.Join(t.TempDir(), "p.parquet")
 	require.NoError(t, parquet.WriteFile(path, []record{{"p", "1", "exact", map[string]string{"ground_truth": "z"},
 		[]map[string]string{{"role": "user", "content": "hi"}}, map[string]inner{"g": {"a", &note, []string{"t"}, []tag{{"x"}}}},
 		map[string]*string{"a": &note, "b": nil},
-		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}}}}))
+		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}}, [16]byte{15: 200}}}))
 	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
 	require.NoError(t, err)
 	defer set.Close()
@@ -146,5 +147,5 @@ func TestMapsOfParquet(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"answer": "1", "messages": [{"role": "user", "content": "hi"}],
 		"groups": {"g": {"text": "a", "note": "n", "tags": ["t"], "rest": [{"name": "x"}]}},
-		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}}}`, string(text))
+		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}}, "price": "2"}`, string(text))
 }

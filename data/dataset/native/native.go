@@ -3,6 +3,7 @@ package native
 
 import (
 	"fmt"
+	"math/big"
 	"reflect"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // bytes, optional values as pointers, and groups, lists and further maps as structs.
 func Of(node parquet.Node, v any) any {
 	switch v := v.(type) {
-	case nil, string:
+	case nil, string, *big.Float: // a decimal number of many digits
 	case map[string]any:
 		if value := valueOfMap(node); value != nil {
 			for key := range v {
