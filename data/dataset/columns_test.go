@@ -134,7 +134,8 @@ func TestMapsOfParquet(t *testing.T) {
 	require.NoError(t, parquet.WriteFile(path, []record{{"p", "1", "exact", map[string]string{"ground_truth": "z"},
 		[]map[string]string{{"role": "user", "content": "hi"}}, map[string]inner{"g": {"a", &note, []string{"t"}, []tag{{"x"}}}},
 		map[string]*string{"a": &note, "b": nil},
-		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}}, [16]byte{15: 200}}}))
+		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}},
+		[16]byte{15: 200}}}))
 	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
 	require.NoError(t, err)
 	defer set.Close()
@@ -147,5 +148,6 @@ func TestMapsOfParquet(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"answer": "1", "messages": [{"role": "user", "content": "hi"}],
 		"groups": {"g": {"text": "a", "note": "n", "tags": ["t"], "rest": [{"name": "x"}]}},
-		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}}, "price": "2"}`, string(text))
+		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}},
+		"price": "2"}`, string(text))
 }
