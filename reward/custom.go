@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type custom struct {
 	wall   time.Duration // of all calls
 	failed int64
 	last   string   // the last failure
-	heard  []string // the first lines that the file wrote to standard error
+	heard  []string // the first different lines that the file wrote to standard error
 	told   int      // how many of them warnings has returned
 	recent failures
 }
@@ -73,7 +74,7 @@ func (c *custom) note(a reply) {
 	c.wall += a.Wall
 	if a.note == "" {
 		for line := range strings.Lines(a.Stderr) {
-			if line = strings.TrimSpace(line); line != "" && len(c.heard) < mostHeard {
+			if line = strings.TrimSpace(line); line != "" && len(c.heard) < mostHeard && !slices.Contains(c.heard, line) {
 				c.heard = append(c.heard, line)
 			}
 		}

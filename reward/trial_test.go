@@ -52,7 +52,7 @@ func TestARewardFileThatFailsIsTold(t *testing.T) {
 			if string(in.Args[0]) == `"fail"` {
 				return sandbox.Result{Status: sandbox.RTE, Stderr: "Traceback\nKeyError: 'x'\n"}
 			}
-			return sandbox.Result{Status: sandbox.OK, Value: json.RawMessage("1"), Stderr: "slow\n\nand loud\na\nb\nc\nd\n"}
+			return sandbox.Result{Status: sandbox.OK, Value: json.RawMessage("1"), Stderr: "slow\n\nslow\nand loud\na\nb\nc\nd\n"}
 		},
 	}}
 	j := NewJudge(Rules{Weights: Weights{Custom: 1}, InfraLimit: 2}, newFake(), nil, file)

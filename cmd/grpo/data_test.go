@@ -120,7 +120,7 @@ func TestDataRefusesBadInput(t *testing.T) {
 	path := tasks(t)
 	for _, args := range [][]string{
 		{"convert", path + ".none"}, {"fingerprint"}, {"inspect", path, "--nonsense"}, {"inspect", path, "--problem", "nobody"},
-		{"inspect", path, "--template", path + ".none"},
+		{"inspect", path, "--template", path + ".none"}, {"convert", path, "--out", path + ".parquet"},
 	} {
 		_, errOut, code := shell(t, "", append([]string{"data"}, args...)...)
 		require.Equal(t, exitBadInput, code, "%v: %s", args, errOut)
@@ -161,6 +161,11 @@ func TestDataFromTheHub(t *testing.T) {
 	require.Contains(t, out, "easy    stdin  1         2")
 	require.Contains(t, out, "us/tasks/easy/train-00000-of-00001.jsonl:3")
 
+	_, errOut, code = shell(t, "", "--preset", "tiny_smoke", "data=us/tasks", "test_data=", "--dry-run")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "data=us/tasks: 1 row of 3 is refused, and left out; "+
+		"'grpo data inspect --refused --split train us/tasks' lists it")
+
 	_, errOut, code = shell(t, "", "data", "inspect", "us/tasks", "--split", "test")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, errOut, "HF_HUB_OFFLINE")
@@ -174,5 +179,11 @@ func TestOverlap(t *testing.T) {
 	held := write(t, filepath.Join(dir, "held.jsonl"), fmt.Sprintf(task, 0, " b")+fmt.Sprintf(task, 1, "C")+fmt.Sprintf(task, 2, "d"))
 	out, errs, code := shell(t, "", "data", "overlap", train, held)
 	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	write(t, held, fmt.Sprintf(task, 0, " b")+fmt.Sprintf(task, 1, "C")+fmt.Sprintf(task, 2, "d")+"{}\n")
+	again, errs, code := shell(t, "", "data", "overlap", train, held)
+	require.Zero(t, code, errs)
+	require.Equal(t, out, again)
+	require.Equal(t, "1 row of "+held+" refused, and left out; 'grpo data inspect --refused "+held+"' lists it\n", errs)
 	require.Equal(t, "0 is 1\n1 is 100 % of 2\nof 3 problems 1 are among the 3 of the other set, and 1 nearly\n", out)
 }

@@ -131,7 +131,9 @@ func (f *promptFlags) word(ctx context.Context, l *grpo.Language, by string) err
 		if by == "row" {
 			by = ""
 		}
-		set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all", AnswerMatch: match.By(by)})
+		_, statErr := os.Stat(f.problems)
+		set, err := dataset.Open(ctx, f.problems, dataset.Options{Setting: "--data", Split: "all", Strict: statErr == nil,
+			AnswerMatch: match.By(by)})
 		if err != nil {
 			return err
 		}

@@ -121,11 +121,13 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.LessOrEqual(t, len(sampled(t, latest)[0].Tokens), 3)
 
+	half := write(t, filepath.Join(t.TempDir(), "half.jsonl"), `{"prompt":"p","answer":"1","match":"math"}`+"\n{}\n")
 	several, errs, code := shell(t, "", "sample", "--run", dir, "--data", train, "--json")
 	require.Zero(t, code, errs)
 	require.Len(t, sampled(t, several), 6)
 	for line, says := range map[string][]string{
 		"sample --model tiny --data " + train:              {"--data", "--run DIR"},
+		"sample --run " + dir + " --data " + half:          {"half.jsonl:2: no statement", "1 of 2 rows refused"},
 		"sample --run /nowhere --prompt x":                 {"/nowhere", "not the directory of a run"},
 		"sample --run " + dir + " --model tiny --prompt x": {"--model and --run do not go together"},
 		"sample --run " + dir:                              {"--prompt", "exactly one"},

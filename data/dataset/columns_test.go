@@ -104,3 +104,50 @@ func TestColumnsOfParquet(t *testing.T) {
 	require.Equal(t, map[string]json.RawMessage{"level": json.RawMessage("3"), "answer": json.RawMessage(`"7"`)}, got)
 	require.Equal(t, map[string]int{"level": 1}, set.Manifest().Unread)
 }
+
+// Maps of a Parquet file are read as they were written, in whatever they are nested; the library returns bytes for their text.
+func TestMapsOfParquet(t *testing.T) {
+	type tag struct {
+		Name string `parquet:"name"`
+	}
+	type inner struct {
+		Text string   `parquet:"text"`
+		Note *string  `parquet:"note,optional"`
+		Tags []string `parquet:"tags,list"`
+		Rest []tag    `parquet:"rest,list"`
+	}
+	type record struct {
+		Prompt   string                       `parquet:"prompt"`
+		Answer   string                       `parquet:"answer"`
+		Match    string                       `parquet:"match"`
+		Metadata map[string]string            `parquet:"metadata"`
+		Messages []map[string]string          `parquet:"messages,list"`
+		Groups   map[string]inner             `parquet:"groups"`
+		Some     map[string]*string           `parquet:"some"`
+		Lists    map[string][]string          `parquet:"lists"`
+		Sizes    map[string]uint32            `parquet:"sizes"`
+		Deep     map[string]map[string]string `parquet:"deep"`
+		Price    [16]byte                     `parquet:"price,decimal(2:38)"`
+	}
+	note := "n"
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	require.NoError(t, parquet.WriteFile(path, []record{{"p", "1", "exact", map[string]string{"ground_truth": "z"},
+		[]map[string]string{{"role": "user", "content": "hi"}}, map[string]inner{"g": {"a", &note, []string{"t"}, []tag{{"x"}}}},
+		map[string]*string{"a": &note, "b": nil},
+		map[string][]string{"l": {"x", "y"}}, map[string]uint32{"u": 4000000000}, map[string]map[string]string{"d": {"e": "f"}},
+		[16]byte{15: 200}}}))
+	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
+	require.NoError(t, err)
+	defer set.Close()
+	metadata, err := json.Marshal(set.Problems()[0].Metadata)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"ground_truth": "z"}`, string(metadata))
+	got, err := set.Problems()[0].Columns(t.Context())
+	require.NoError(t, err)
+	text, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"answer": "1", "messages": [{"role": "user", "content": "hi"}],
+		"groups": {"g": {"text": "a", "note": "n", "tags": ["t"], "rest": [{"name": "x"}]}},
+		"some": {"a": "n", "b": null}, "lists": {"l": ["x", "y"]}, "sizes": {"u": 4000000000}, "deep": {"d": {"e": "f"}},
+		"price": "2"}`, string(text))
+}

@@ -42,7 +42,7 @@ const normalVersion = 1
 
 // countVersion must change whenever other counts or refusals change, and when a further field is read: older stores are then rebuilt,
 // while the copies that runs keep of them stay valid.
-const countVersion = 10
+const countVersion = 11
 
 // storeKey names the store of these files by all that affects the result: their content, their names and the options.
 func storeKey(files []File, opt Options) string {

@@ -17,6 +17,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/seed-7879b91d/grpo/data/dataset/foreign"
+	"github.com/seed-7879b91d/grpo/data/dataset/native"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -43,14 +45,6 @@ func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error
 	return readLines(in, f.Name, emit)
 }
 
-// otherFormats are other file formats by their first bytes, which a file of any name may have.
-var otherFormats = map[string]struct{ what, do string }{
-	"\x1f\x8b":         {"a gzip file", "gunzip -c <"},
-	"\x28\xb5\x2f\xfd": {"a zstd file", "zstd -dc"},
-	"\xff\xfe":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
-	"\xfe\xff":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
-}
-
 // readLines reads JSON Lines. It skips blank lines, which editors leave at the end. It does not parse the
 // lines: one reader feeds many parsers.
 func readLines(in io.Reader, name string, emit func(*row, error) error) error {
@@ -61,11 +55,8 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		if n == 1 {
-			for begin, is := range otherFormats {
-				if bytes.HasPrefix(line, []byte(begin)) {
-					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and use that file",
-						name, is.what, is.do, display.ShellQuote(name))
-				}
+			if err := foreign.CheckContent(line, name); err != nil {
+				return err
 			}
 			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
 		}
@@ -73,6 +64,10 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			if !begun && isList(text, br) {
 				return badinput.Errorf("%s: found one JSON list, expected an object on each line; type jq -c '.[]' %s > rows.jsonl, and use that "+
 					"file", name, display.ShellQuote(name))
+			}
+			if !begun && string(text) == "{" {
+				return badinput.Errorf("%s: found a JSON object over several lines, expected each on one line; type jq -c . %s > rows.jsonl, "+
+					"and use that file", name, display.ShellQuote(name))
 			}
 			begun = true
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}
@@ -108,6 +103,11 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 	if err != nil {
 		return err
 	}
+	begin := make([]byte, 64)
+	n, _ := in.ReadAt(begin, 0)
+	if err := foreign.CheckPointer(begin[:n], name); err != nil {
+		return err
+	}
 	if err := checkFooter(in, info.Size()); err != nil {
 		return badinput.Errorf("%s: not a Parquet file, or a damaged one: %w", name, err)
 	}
@@ -133,7 +133,7 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 		rows := parquet.NewGenericRowGroupReader[map[string]any](group, schema)
 		err := eachParquetRow(rows, func(values map[string]any) error {
 			n++
-			unsigned(schema, values)
+			native.Of(schema, values)
 			r, refusal := parquetRow(values)
 			r.where, r.others = fmt.Sprintf("%s row %d", name, n), slices.Clip(others)
 			return emit(r, refusal)
@@ -198,42 +198,6 @@ func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[str
 			return fmt.Errorf("%w: %w", errParquet, err)
 		}
 	}
-}
-
-// unsigned converts the numbers of unsigned columns, which the library returns as signed.
-func unsigned(node parquet.Node, v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, field := range node.Fields() {
-			if value, there := v[field.Name()]; there {
-				v[field.Name()] = unsigned(field, value)
-			}
-		}
-	case []any:
-		if !node.Leaf() && len(node.Fields()) == 1 && node.Fields()[0].Repeated() && len(node.Fields()[0].Fields()) == 1 {
-			node = node.Fields()[0].Fields()[0] // the element of a list group
-		}
-		for i := range v {
-			v[i] = unsigned(node, v[i])
-		}
-	case int32:
-		if withoutSign(node) {
-			return uint32(v)
-		}
-	case int64:
-		if withoutSign(node) {
-			return uint64(v)
-		}
-	}
-	return v
-}
-
-func withoutSign(node parquet.Node) bool {
-	if !node.Leaf() || node.Type().LogicalType() == nil {
-		return false
-	}
-	kind, ok := node.Type().LogicalType().Value.(*format.IntType)
-	return ok && !kind.IsSigned
 }
 
 // parquetRow converts the values of a row into cells.

@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/data/dataset/foreign"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/display"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
 // File is one file of a data set.
@@ -62,7 +64,7 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && info.IsDir():
-		return locateFolder(source, opt)
+		return locateFolder(ctx, source, opt)
 	case err == nil:
 		if err := checkIsRows(source, info); err != nil {
 			return nil, badinput.Errorf("%s: %w", opt.call(source), err)
@@ -76,7 +78,7 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		return []File{{Path: source, Name: source, Collection: stem}}, nil
 	case !os.IsNotExist(err):
 		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
-	case readable(source) || path.Ext(source) == ".json":
+	case foreign.Readable(source) || path.Ext(source) == ".json":
 		return nil, absent(source, opt, "")
 	case !hubName.MatchString(source):
 		return nil, absent(source, opt, ", and not the name of a data set on the Hub (owner/name)")
@@ -84,19 +86,13 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	return locateHub(ctx, source, opt)
 }
 
-// unpackCommands maps extensions of compressed files to the command that unpacks them.
-var unpackCommands = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz -dk", ".bz2": "bzip2 -dk", ".zip": "unzip"}
-
 // checkIsRows refuses a file that has no rows. A pipe is refused too: rows are read twice, and opening it again would block.
 func checkIsRows(source string, info fs.FileInfo) error {
-	switch unpack := unpackCommands[path.Ext(source)]; {
-	case !info.Mode().IsRegular():
+	if !info.Mode().IsRegular() {
 		return errors.New("found a pipe or a device, which cannot be read twice; write the rows to a file, such as rows.jsonl, and use that")
-	case unpack != "":
-		return fmt.Errorf("found a compressed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, and use "+
-			"the unpacked file", unpack, display.ShellQuote(source))
-	case !readable(source):
-		return errors.New("unknown file format, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
+	}
+	if !foreign.Readable(source) {
+		return errors.New(foreign.Advice(source))
 	}
 	return nil
 }
@@ -110,23 +106,21 @@ func absent(source string, opt Options, more string) error {
 	if here, err := os.Getwd(); err == nil && !filepath.IsAbs(source) {
 		where = " in " + here
 	}
+	if to, err := os.Readlink(source); err == nil {
+		where = "; it is a link to " + display.Line(to) + ", which is not there"
+	}
+	if strings.ContainsAny(source, "*?,") {
+		more += "; a source is one file, or one folder of files"
+	}
 	return badinput.Errorf("%s: %w%s%s", opt.call(source), ErrAbsent, where, more)
 }
 
-func readable(name string) bool {
-	switch path.Ext(name) {
-	case ".jsonl", ".ndjson", ".parquet":
-		return true
-	}
-	return false
-}
-
-func locateFolder(dir string, opt Options) ([]File, error) {
+func locateFolder(ctx context.Context, dir string, opt Options) ([]File, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link, not even at its root
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
 	}
-	var names []string
+	var names, linked []string
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -136,18 +130,22 @@ func locateFolder(dir string, opt Options) ([]File, error) {
 		}
 		if !d.IsDir() {
 			rel, _ := filepath.Rel(root, p)
-			names = append(names, filepath.ToSlash(rel))
+			if isFolder(p) {
+				linked = append(linked, filepath.ToSlash(rel))
+			} else {
+				names = append(names, filepath.ToSlash(rel))
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
 	}
-	whole := filepath.Base(filepath.Clean(dir))
-	names, err = choose(dir, whole, names, opt)
-	if err != nil {
+	whole, all := filepath.Base(filepath.Clean(dir)), names
+	if names, err = choose(dir, whole, all, opt); err != nil {
 		return nil, err
 	}
+	warnUnread(ctx, dir, opt.call(dir), all, names, linked)
 	files := make([]File, len(names))
 	for i, name := range names {
 		p := filepath.Join(dir, filepath.FromSlash(name))
@@ -159,6 +157,35 @@ func locateFolder(dir string, opt Options) ([]File, error) {
 		files[i] = File{Path: p, Name: p, Collection: collection(name, whole)}
 	}
 	return files, nil
+}
+
+// isFolder reports whether a path leads to a folder, through links too.
+func isFolder(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.IsDir()
+}
+
+// warnUnread tells of what is in a folder and not read, but may have been meant to be: of all the files, those that chosen lacks
+// because their names have no split, or for their format; and links to folders, which are not followed.
+func warnUnread(ctx context.Context, dir, called string, all, chosen, linked []string) {
+	warn := func(names []string, why string) {
+		if n := len(names); n > 0 {
+			more := ""
+			if n > 1 {
+				more = fmt.Sprintf(", like %d more", n-1)
+			}
+			notice.Warn(ctx, fmt.Sprintf("%s: %s is not read%s: %s", called, names[0], more, why))
+		}
+	}
+	if splitOf(chosen[0]) != "" {
+		warn(slices.DeleteFunc(slices.Clone(all), func(n string) bool {
+			return !foreign.Readable(n) || splitOf(n) != "" || slices.Contains(chosen, n)
+		}), "its name has no split, and other names have; the split all reads every file")
+	}
+	warn(linked, "it is a link to a folder; name that folder, or link its files")
+	if others := foreign.Convertible(all); len(others) > 0 {
+		warn(others, foreign.Advice(filepath.Join(dir, filepath.FromSlash(others[0]))))
+	}
 }
 
 func locateHub(ctx context.Context, source string, opt Options) ([]File, error) {
@@ -192,19 +219,26 @@ func locateHub(ctx context.Context, source string, opt Options) ([]File, error) 
 // choose selects the files of the wanted split and collections, sorted by name, and checks that no shard
 // of a numbered series is missing.
 func choose(source, whole string, names []string, opt Options) ([]string, error) {
-	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !readable(n) })
+	all := names
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !foreign.Readable(n) })
 	slices.Sort(names)
 	if len(names) == 0 {
-		return nil, badinput.Errorf("%s: no .jsonl, .ndjson or .parquet file in it", opt.call(source))
+		return nil, noneReadable(source, all, opt)
 	}
-	wanted, splits := cmp.Or(opt.Split, "train"), map[string]bool{}
+	wanted, splits, other := cmp.Or(opt.Split, "train"), map[string]bool{}, ""
 	for _, n := range names {
 		splits[splitOf(n)] = true
+		if splitOf(n) == "" {
+			other = n
+		}
 	}
 	if wanted != "all" && (len(splits) > 1 || !splits[""]) {
 		if names = slices.DeleteFunc(names, func(n string) bool { return splitOf(n) != wanted }); len(names) == 0 {
-			delete(splits, "")
-			return nil, badinput.Errorf("%s: no split %q; it has %s", opt.call(source), wanted, joinKeys(splits))
+			more := ""
+			if delete(splits, ""); other != "" {
+				more = fmt.Sprintf(", and files such as %s without one in the name; the split all reads every file", other)
+			}
+			return nil, badinput.Errorf("%s: no split %q; it has %s%s", opt.call(source), wanted, joinKeys(splits), more)
 		}
 	}
 	if len(opt.Collections) > 0 {
@@ -222,6 +256,16 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 		})
 	}
 	return names, checkShards(opt.call(source), names)
+}
+
+// noneReadable is the error for a folder, or a data set on the Hub, with files of other formats alone.
+func noneReadable(source string, names []string, opt Options) error {
+	more := ""
+	if others := foreign.Convertible(names); len(others) > 0 && isFolder(source) {
+		file := filepath.Join(source, filepath.FromSlash(others[0]))
+		more = fmt.Sprintf("; %s: %s", others[0], foreign.Advice(file))
+	}
+	return badinput.Errorf("%s: no .jsonl, .ndjson or .parquet file in it%s", opt.call(source), more)
 }
 
 // splitOf is the split in the name of a file or of a folder in its path, or "".

@@ -135,6 +135,13 @@ func Unread(r dataset.Record) bool {
 	return r.Cells["messages"] == nil && first(r, promptColumns) != "" && strings.TrimSpace(beside) != ""
 }
 
+// Silent tells whether a message of the assistant that is learned says nothing and calls no tool.
+func (c *Conversation) Silent() bool {
+	return slices.ContainsFunc(c.Messages[min(c.Given, len(c.Messages)):], func(m chat.Message) bool {
+		return isAssistant(m) && strings.TrimSpace(m.Content) == "" && len(m.ToolCalls) == 0 && len(m.Structured) == 0
+	})
+}
+
 // check requires a turn to train on, and something before it.
 func (c *Conversation) check(name string) error {
 	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], isAssistant)

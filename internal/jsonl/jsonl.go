@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -72,7 +73,7 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 		if text := bytes.TrimSpace(raw); len(text) > 0 {
 			var v T
 			if err := decode(text, strict, &v); err != nil {
-				return badinput.Errorf("%s:%d: %w", name, line, err)
+				return badinput.Errorf("%s:%d: %w%s", name, line, err, expectedFields(err, text, &v))
 			}
 			if ferr := fn(line, v); ferr != nil {
 				if badinput.Is(ferr) {
@@ -178,6 +179,26 @@ func hasField(v any, name string) bool {
 		}
 	}
 	return false
+}
+
+// expectedFields names the fields of v, if the error is that the object itself, not one inside it, has another.
+func expectedFields(err error, text []byte, v any) string {
+	quoted, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	var object map[string]json.RawMessage
+	if name, uerr := strconv.Unquote(quoted); !unknown || uerr != nil || json.Unmarshal(text, &object) != nil || object[name] == nil {
+		return ""
+	}
+	var fields []string
+	t := reflect.TypeOf(v).Elem()
+	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if field, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); field != "" && field != "-" {
+			fields = append(fields, field)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return "; the fields are " + strings.Join(fields, ", ")
 }
 
 // Explain words an error of encoding/json for users.

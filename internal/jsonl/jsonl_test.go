@@ -30,7 +30,7 @@ func TestMarshal(t *testing.T) {
 func TestEachRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"{\"name\":5}":                   `f:1: field "name": found a JSON number, expected a text`,
-		"\n\n{\"name\":\"a\",\"age\":1}": `f:3: json: unknown field "age"`,
+		"\n\n{\"name\":\"a\",\"age\":1}": `f:3: json: unknown field "age"; the fields are name, size`,
 		"{\"name\":":                     "f:1: the JSON value ends too early",
 		"{} {}":                          "f:1: more than one JSON value on the line",
 		"[]":                             "f:1: found a JSON array, expected an object",

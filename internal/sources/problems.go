@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,6 +249,10 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		if err := m.CheckHash(hash); err != nil {
 			return nil, err
 		}
+	}
+	if n := len(m.Refused); n > 0 { // of a data set on the Hub; in a file of the user's own it is an error
+		warn(fmt.Sprintf("%s=%s: %s of %d %s refused, and left out; 'grpo data inspect --refused --split %s %s' lists %s", o.Key, source,
+			plural.Of(n, "row"), n+m.Problems, plural.Pick(n, "is", "are"), cmp.Or(split, "train"), source, plural.Pick(n, "it", "them")))
 	}
 	if names := m.Misspellings(); len(names) > 0 && cfg.RewardFile == "" { // a reward file may use any column
 		warn(fmt.Sprintf("%s=%s: %s not read: %s", o.Key, source, plural.Of(len(names), "column")+plural.Pick(len(names), " is", " are"),

@@ -37,6 +37,8 @@ type set struct {
 	empty   int    // rows left out, as truncation left nothing to train on
 	refused int    // invalid rows of a data set on the Hub
 	unread  int    // rows with an input that is not used
+	silent  int    // rows with an empty answer
+	hush    string // the name of the first of these
 	both    int    // held-out rows that are also trained on
 	same    string // the name of the first of these, and its name as a training row
 	parts   provenance.Parts
@@ -130,6 +132,10 @@ func (s *set) warnUnused(most int, warn func(string)) {
 		warn(fmt.Sprintf("%s %s left out: nothing to train on in the first %d tokens (row_tokens)", plural.Of(s.empty, "row"),
 			plural.Pick(s.empty, "is", "are"), most))
 	}
+	if s.silent > 0 {
+		warn(fmt.Sprintf("an answer of %s is empty, the first of %s: the model learns to say nothing there; take it out unless that is meant",
+			plural.Of(s.silent, "row"), s.hush))
+	}
 	if s.both > 0 {
 		warn(fmt.Sprintf("%s held out %s also among the training rows (%s): what %s may be memorised", plural.Of(s.both, "row"),
 			plural.Pick(s.both, "is", "are"), s.same, plural.Pick(s.both, "it shows", "they show")))
@@ -213,6 +219,11 @@ func (r *reader) row(record dataset.Record) (one row, err error) {
 	}
 	if !empty {
 		one.where = record.Where
+		if slices.ContainsFunc(sides, func(c lesson.Conversation) bool { return c.Silent() }) {
+			if r.set.silent++; r.set.silent == 1 {
+				r.set.hush = record.Where
+			}
+		}
 		if long {
 			r.set.cut++
 		}

@@ -41,6 +41,27 @@ func TestAnInputIsNotRead(t *testing.T) {
 	require.Equal(t, []string{"the column input of 1 row is not read; write it into the prompt, or take it out"}, l.warned)
 }
 
+// Empty answers are trained on, and reported: more often than not they are holes in the data.
+func TestEmptyAnswersAreToldOf(t *testing.T) {
+	for method, rows := range map[string]string{
+		configs.SFT: `{"prompt": "a", "completion": " "}` + "\n" + `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant"}]}`,
+		configs.DPO: `{"prompt": "a", "chosen": "", "rejected": "b"}` + "\n" + `{"prompt": "a", "chosen": "b", "rejected": ""}`,
+	} {
+		path, l := rowsFile(t, method, 2), &listener{}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+		require.NoError(t, err)
+		_, err = f.WriteString(rows + "\n")
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		trainer, err := open(t, method, l, "data="+path, "held_out=0", "run_dir="+filepath.Join(t.TempDir(), "r"))
+		require.NoError(t, err)
+		require.Equal(t, 4, trainer.set.train)
+		require.NoError(t, trainer.Close())
+		require.Equal(t, []string{"an answer of 2 rows is empty, the first of " + path + ":3: the model learns to say nothing there; take it " +
+			"out unless that is meant"}, l.warned)
+	}
+}
+
 // Rows that are in both the training and the held-out data are reported.
 func TestRowsOnBothSidesAreToldOf(t *testing.T) {
 	path, run := rowsFile(t, configs.SFT, 3), filepath.Join(t.TempDir(), "r")

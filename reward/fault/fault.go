@@ -45,7 +45,10 @@ func Of(path, source string, apart bool) File {
 var (
 	ownFrame = regexp.MustCompile(`File "(?:preload|solution)\.py", line (\d+)`)
 	noModule = regexp.MustCompile(`^ModuleNotFoundError: No module named '(\w+)`)
-	missing  = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
+	// readByGRPO finds columns of a row that become parts of a problem, and are not passed on under their own names.
+	readByGRPO = regexp.MustCompile(`'(?:question|problem|\w*tests|match|fn_name|starter_code|checker|kind|tolerance|\w+_limit_\w+)'`)
+
+	missing = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
 )
 
 // Note explains the failure of a call of a function of the file, given the note so far and the limits of the call. It is "" if note is.
@@ -67,10 +70,17 @@ func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) st
 	}
 	line := f.line(a.Stderr)
 	if m := missing.FindStringSubmatch(last); m != nil && line == "" {
+		if readByGRPO.MatchString(m[1]) {
+			note += "; of the columns that grpo reads it passes on id, prompt (also for question and problem), source, metadata and answer"
+		}
 		return fmt.Sprintf("no column %s in the row, for a parameter without a default: %s", m[1], note)
 	}
 	note += line
 	switch {
+	case strings.HasPrefix(last, "FileNotFoundError"), strings.HasPrefix(last, "NameError: name '__file__'"):
+		note += "; the reward file is alone in the sandbox, without the files beside it: put what it needs of them into the file itself"
+	case strings.Contains(note, "JSON cannot carry"):
+		note += "; return a float"
 	case !strings.HasPrefix(last, "ModuleNotFoundError"):
 	case f.beside(last):
 		note += "; it lies beside the reward file, which is loaded alone: put what it needs of that into the file itself"

@@ -32,6 +32,14 @@ func TestNotes(t *testing.T) {
 			"RTE x; install it for the interpreter of reward_python"},
 		{"RTE x", "TypeError: f() missing 1 required positional argument: 'level'", false,
 			"no column 'level' in the row, for a parameter without a default: RTE x"},
+		{"RTE x", "TypeError: f() missing 2 required positional arguments: 'level' and 'match'", false,
+			"no column 'level' and 'match' in the row, for a parameter without a default: RTE x; of the columns that grpo reads it passes on " +
+				"id, prompt (also for question and problem), source, metadata and answer"},
+		{"RTE x", trace + "FileNotFoundError: [Errno 2] No such file or directory: 'x.txt'", false, "RTE x (line 2); the reward file is alone " +
+			"in the sandbox, without the files beside it: put what it needs of them into the file itself"},
+		{"RTE x", "NameError: name '__file__' is not defined", false, "RTE x; the reward file is alone in the sandbox, without the files " +
+			"beside it: put what it needs of them into the file itself"},
+		{"no value: JSON cannot carry a value of type Decimal", "", false, "no value: JSON cannot carry a value of type Decimal; return a float"},
 		{"RTE x", trace + "TypeError: f() missing 1 required positional argument: 'level'", false, "RTE x (line 2)"},
 	} {
 		f := Of(filepath.Join(dir, "r.py"), "1\n2\n3\n", c.apart)

@@ -6,18 +6,28 @@ import (
 	"io"
 	"os"
 
+	"github.com/seed-7879b91d/grpo/data/dataset/foreign"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Open opens a file, or standard input for "-".
+// Open opens a file, or standard input for "-". A file that begins as no text in UTF-8 does is refused, with how to make that of it.
 func Open(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
 	if path == "-" {
 		return io.NopCloser(stdin), "standard input", nil
 	}
 	f, err := File(path)
-	return f, path, err
+	if err != nil {
+		return nil, path, err
+	}
+	begin := make([]byte, 64)
+	n, _ := f.ReadAt(begin, 0) // nothing of a pipe
+	if err := foreign.CheckContent(begin[:n], path); err != nil {
+		f.Close()
+		return nil, path, err
+	}
+	return f, path, nil
 }
 
 // File opens a file for reading; a directory is an error.

@@ -29,6 +29,8 @@ of their sequences of eight words with another one. A run does the same with dat
 			test.split = cmp.Or(testSplit, flags.split)
 			return WithSet(&flags, false, func(cmd *cobra.Command, train *dataset.Set, _ string) error {
 				return WithSet(&test, false, func(cmd *cobra.Command, held *dataset.Set, _ string) error {
+					warnRefused(cmd, train, args[0])
+					warnRefused(cmd, held, args[1])
 					writeOverlap(cmd.OutOrStdout(), train.Problems(), held.Problems())
 					return nil
 				})(cmd, args[1:])

@@ -4,13 +4,17 @@ package sets
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/display"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -73,11 +77,20 @@ func newFingerprintCmd() *cobra.Command {
 			for _, f := range m.Files {
 				fmt.Fprintf(out, "%s  %s\n", f.SHA256, f.Name)
 			}
+			warnRefused(cmd, set, source)
 			return nil
 		}),
 	}
 	flags.Register(cmd, "train")
 	return cmd
+}
+
+// warnRefused says how many rows of a set are not among its problems.
+func warnRefused(cmd *cobra.Command, set *dataset.Set, source string) {
+	if n := len(set.Manifest().Refused); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s refused, and left out; 'grpo data inspect --refused %[2]s' lists %[3]s\n", plural.Of(n, "row"),
+			display.ShellQuote(source), plural.Pick(n, "it", "them"))
+	}
 }
 
 func newConvertCmd() *cobra.Command {
@@ -104,7 +117,15 @@ func newConvertCmd() *cobra.Command {
 		}),
 	}
 	usage.CheckBefore(cmd, func(args []string) error {
-		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}.Check()
+		place := destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Inputs: args}
+		if err := place.Check(); err != nil {
+			return err
+		}
+		if ext := filepath.Ext(path); ext == ".parquet" || ext == ".csv" || ext == ".gz" || ext == ".zst" {
+			return badinput.Errorf("--out %s: it writes JSON Lines, not %s; type --out %s", path, ext,
+				display.ShellQuote(strings.TrimSuffix(strings.TrimSuffix(path, ext), ".jsonl")+".jsonl"))
+		}
+		return nil
 	})
 	flags.Register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "file to write (default: standard output)")
