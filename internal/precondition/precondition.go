@@ -17,6 +17,7 @@ var expected = map[string]string{
 	"l":      "a layout, such as lora.NewLayout makes",
 	"served": "an adapter that Serve has given",
 	"s":      "a state, such as new(optim.State)",
+	"room":   "a function that makes a slice of so many numbers",
 }
 
 // NotNil panics if an argument of a function is nil. Each argument follows its name.
@@ -42,5 +43,5 @@ func missing(argument any) bool {
 		return true
 	}
 	v := reflect.ValueOf(argument)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }
