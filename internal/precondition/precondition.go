@@ -17,6 +17,10 @@ var expected = map[string]string{
 	"l":      "a layout, such as lora.NewLayout makes",
 	"served": "an adapter that Serve has given",
 	"s":      "a state, such as new(optim.State)",
+	"each":   "a function that is called with every result",
+	"open":   "a function that makes the text stream of a completion",
+	"g":      "a grader, such as reward.Open opens",
+	"runner": "a runner, such as sandbox.Open opens",
 	"room":   "a function that makes a slice of so many numbers",
 }
 
