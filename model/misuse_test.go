@@ -91,5 +91,6 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	require.Panics(t, func() { _, _ = Random(b, "tiny/1", Options{MaxRows: -1}) })
-	require.PanicsWithValue(t, "model.Options: a precision is 4, expected 0 to 3", func() { _, _ = Random(b, "tiny/1", Options{Cache: Auto + 1}) })
+	require.PanicsWithValue(t, "model.Options: a precision is 4, expected 0 to 3",
+		func() { _, _ = Random(b, "tiny/1", Options{Cache: Auto + 1}) })
 }

@@ -117,10 +117,10 @@ func (r Rules) Check() error {
 
 // Grade scores one completion.
 func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
+	precondition.NotNil("reward.Judge.Grade", "j", j, "problem", c.Problem)
 	if err := cmp.Or(j.infra.stopped(), j.files.stopped(), j.opinions.stopped()); err != nil {
 		return s, err
 	}
-	precondition.NotNil("reward.Judge.Grade", "problem", c.Problem)
 	j.graded.Add(1)
 	c.Group = cmp.Or(c.Group, c.Problem.ID)
 	s.Total = c.Problem.NumTests

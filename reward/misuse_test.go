@@ -18,7 +18,10 @@ func TestArgumentsThatAreMissing(t *testing.T) {
 		"reward.Open: the argument ctx is nil":           func() { _, _ = Open(nothing, Config{}) },
 		"reward.Stream: the argument g is nil":           func() { _, _ = All(ctx, nil, []Completion{{}}) },
 		"reward.GraderFunc.Grade: the argument f is nil": func() { _, _ = GraderFunc(nil).Grade(ctx, Completion{}) },
+		"reward.Judge.Grade: the argument j is nil":      func() { _, _ = (*Judge)(nil).Grade(ctx, Completion{}) },
 		"reward.Judge.Grade: the argument problem is":    func() { _, _ = j.Grade(ctx, Completion{Text: "x"}) },
+		"reward.Finite: the argument g is nil":           func() { Finite(nil) },
+		"reward.Blocking: the argument g is nil":         func() { Blocking((*Judge)(nil), nil, true) },
 		"reward.Judge.See: the argument problem is nil":  func() { _, _ = j.See(ctx, "", nil, "x") },
 	} {
 		func() {

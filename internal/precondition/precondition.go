@@ -19,8 +19,9 @@ var expected = map[string]string{
 	"s":       "a state, such as new(optim.State)",
 	"each":    "a function that is called with every result",
 	"open":    "a function that makes the text stream of a completion",
+	"j":       "a judge, such as reward.Open makes",
 	"problem": "a problem, such as package dataset reads",
-	"g":       "a grader, such as reward.Open opens",
+	"g":       "a grader, such as reward.Open makes",
 	"f":       "a function",
 	"room":    "a function that makes a slice of so many numbers",
 }
