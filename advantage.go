@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// AdvantageFunc turns the rewards of a group [G] into advantages [G].
+// AdvantageFunc turns the rewards of a group [G] into advantages [G]. It may write to rewards; what it returns is copied.
 type AdvantageFunc func(rewards []float64) []float64
 
 // MeanAdvantages are R − mean(R).

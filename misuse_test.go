@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -104,6 +105,19 @@ func TestOptionsOfNothingChangeNothing(t *testing.T) {
 		options: []Option{nil, WithTurn(nil), Beside(nil, nil), WithGroups(nil), WrapGrader(nil), WithAdvantage(nil), WithLoss(nil)}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
+}
+
+// A wrapper that forgets to return its grader is found when the trainer is opened, not by a goroutine that scores.
+func TestAWrapperThatReturnsNothing(t *testing.T) {
+	nothing := func(reward.Grader) reward.Grader { return nil }
+	cfg, err := configs.Load(configs.Source{Preset: "tiny"})
+	require.NoError(t, err)
+	own := reward.GraderFunc(func(context.Context, reward.Completion) (reward.Score, error) { return reward.Score{}, nil })
+	_, err = Open(t.Context(), cfg, backend(t, 1), nil, Unrecorded(), WithGrader(own), WrapGrader(nothing))
+	require.ErrorContains(t, err, "the program's own wrapper (WrapGrader) returned nil, expected a grader")
+	var j *reward.Judge // of a reward.Open that failed
+	require.PanicsWithValue(t, "reward.Finite: the argument g is nil, expected a grader, such as reward.Open makes",
+		func() { _, _ = Open(t.Context(), cfg, backend(t, 1), nil, Unrecorded(), WithGrader(j)) })
 }
 
 // Nil arguments are refused by name.

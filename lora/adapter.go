@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// Adapter is a LoRA adapter: a layout and its values.
+// Adapter is a LoRA adapter: a layout and its values. New and Load make one; the zero value has no layout and cannot be used.
 type Adapter struct {
 	*Layout
 	Values []float32 // [Layout.Len()]
@@ -25,8 +26,10 @@ func New(l *Layout) *Adapter {
 }
 
 // Init sets A to uniform random numbers in ±1/√in and B to zero, so that the correction is zero at first.
-// Each number depends on the seed, the name of its tensor and its index there, and on nothing else.
+// Each number depends on the seed, the name of its tensor and its index there, and on nothing else. It panics if the length of
+// Values is not that of the layout.
 func (a *Adapter) Init(seed uint64) {
+	a.mustFit()
 	clear(a.Values)
 	for _, e := range a.Entries() {
 		if e.Side == B {
@@ -40,8 +43,30 @@ func (a *Adapter) Init(seed uint64) {
 	}
 }
 
-// Of is the part of Values that belongs to an entry.
-func (a *Adapter) Of(e Entry) []float32 { return a.Values[e.Offset : e.Offset+e.Len()] }
+// Of is the part of Values that belongs to an entry of the layout. It is no copy: writing to it changes the adapter.
+func (a *Adapter) Of(e Entry) []float32 {
+	from, to := e.Offset, e.Offset+e.Len()
+	if from < 0 || from > to || to > len(a.Values) {
+		panic(fmt.Sprintf("lora: %q is values %d to %d, and the adapter has %d; expected an entry of its layout",
+			e.Name, from, to, len(a.Values)))
+	}
+	return a.Values[from:to]
+}
+
+// checkFit returns an error if the adapter has no layout, or Values of another length.
+func (a *Adapter) checkFit() error {
+	if a == nil || a.Layout == nil {
+		return badinput.Errorf("lora: the adapter has no layout; make it by lora.New, or read it by lora.Load")
+	}
+	return a.checkLen(a.Values)
+}
+
+// mustFit panics with the error of checkFit.
+func (a *Adapter) mustFit() {
+	if err := a.checkFit(); err != nil {
+		panic(err.Error())
+	}
+}
 
 // checkLen validates the length of a slab.
 func (l *Layout) checkLen(slab []float32) error {
@@ -66,9 +91,7 @@ func (a *Adapter) checkFinite() error {
 // Hash is the SHA-256 of all values, in the order of the slab and without its padding, in hexadecimal. It panics if the length of
 // Values is not that of the layout.
 func (a *Adapter) Hash() string {
-	if err := a.checkLen(a.Values); err != nil {
-		panic(err.Error())
-	}
+	a.mustFit()
 	h := sha256.New()
 	for _, e := range a.Entries() {
 		_ = tensorfile.WriteFloat32s(h, a.Of(e)) // a hash takes everything

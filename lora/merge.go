@@ -65,7 +65,10 @@ func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, err
 
 // fits checks that the model has every adapted weight, in the adapter's shape, and not more layers than the adapter.
 func (a *Adapter) fits(model *tensorfile.Set) error {
-	if err := a.checkLen(a.Values); err != nil {
+	if err := a.checkFit(); err != nil {
+		return err
+	}
+	if err := a.checkFinite(); err != nil {
 		return err
 	}
 	for layer := range a.Dims.Layers {

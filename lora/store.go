@@ -25,7 +25,7 @@ const (
 // that it belongs to. The same adapter gives the same bytes. What Load would refuse is not written.
 func (a *Adapter) Save(dir, base string) error {
 	precondition.NotNil("lora.Adapter.Save", "a", a)
-	if err := a.checkLen(a.Values); err != nil {
+	if err := a.checkFit(); err != nil {
 		return err
 	}
 	if l, err := NewLayout(a.Config, a.Dims); err != nil {
@@ -77,8 +77,10 @@ func Load(dir string, d Dims) (*Adapter, error) {
 	return LoadInto(dir, d, func(n int) []float32 { return make([]float32, n) })
 }
 
-// LoadInto is Load into memory of the caller: room is called with the length once the adapter is known to fit.
+// LoadInto is Load into memory of the caller: room is called with the length once the adapter is known to fit, and returns a slice
+// of that length, which becomes the adapter's Values. What was in it is overwritten.
 func LoadInto(dir string, d Dims, room func(n int) []float32) (*Adapter, error) {
+	precondition.NotNil("lora.LoadInto", "room", room)
 	l, f, err := openFile(dir, d)
 	if err != nil {
 		return nil, err

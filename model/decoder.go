@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -70,7 +71,7 @@ type Draw struct {
 	Uniform float64 // the random number, in [0, 1)
 	InvTemp float32 // 1/temperature; 0: greedy
 	TopK    int32   // 0: all
-	TopP    float32 // 1: all
+	TopP    float32 // 1: all; 0: only the most likely
 	MinP    float32 // 0: all
 
 	Top    int  // number of most likely tokens to return
@@ -209,6 +210,7 @@ func (d *Decoder) loadDraws(draws []Draw) {
 
 // CopyBlocks copies cache blocks from[i] to to[i] before the next run.
 func (d *Decoder) CopyBlocks(to, from []int32) {
+	precondition.InRange("model.Decoder.CopyBlocks", "the length of from", len(from), len(to), len(to))
 	if len(to) == 0 {
 		return
 	}

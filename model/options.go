@@ -59,6 +59,8 @@ func (d *Decoder) loadOptions(r *Rows) error {
 	}
 	for i, w := range r.Draws {
 		switch {
+		case w.Row < 0 || w.Row >= len(r.Tokens) || !(w.Uniform >= 0 && w.Uniform < 1) || !(w.InvTemp >= 0):
+			return fmt.Errorf("model: draw %d is %+v, expected a row of %d, Uniform in [0, 1) and an InvTemp of at least 0", i, w, len(r.Tokens))
 		case w.Top < 0 || w.Top > MostTops:
 			return fmt.Errorf("model: draw %d: the %d most likely tokens, expected 0 to %d", i, w.Top, MostTops)
 		case w.Given && (w.Target < 0 || int(w.Target) >= d.p.Vocab):

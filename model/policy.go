@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/asked"
 	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	Precision Precision
 	// SharePrefixes computes common prefixes in a batch once. Scores do not depend on it; gradients do in their last bits.
 	SharePrefixes    bool
-	Cache            Precision // of keys and values, both in a decoder's KV cache and in training
+	Cache            Precision // of keys and values, both in a decoder's KV cache and in training; not I16
 	AdapterPrecision Precision // what an adapter's matrices and their inputs are rounded to in products
 	Quantise         Quantisation
 	Frozen           bool // inference only: no memory for gradients, also where there is an adapter
@@ -106,7 +107,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 		}
 		return newPolicy(b, cfg, m.weights, m, o), nil
 	}
-	if err := o.checkWhole(b, set); err != nil {
+	if err := asked.Integers(b, set, o.Precision == I16, o.Quantise == NF4); err != nil {
 		return nil, err
 	}
 	w, err := loadFrozen(b, cfg, set, o)
@@ -123,7 +124,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 		return nil, err
 	}
 	o = o.resolved(b, func() bool { return true })
-	if err := o.checkWhole(b, nil); err != nil {
+	if err := asked.Integers(b, nil, o.Precision == I16, o.Quantise == NF4); err != nil {
 		return nil, err
 	}
 	w, err := randomWeights(b, cfg, 1, o)
@@ -168,16 +169,14 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 }
 
 // Attach copies an adapter to the policy, and replaces any before. Decoders, engines and optimizers made before still use the old one.
+// Values that are not finite are refused.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	precondition.NotNil("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
 		return badinput.Errorf("an adapter cannot be attached to a model with train=full")
 	}
-	if a.Dims != p.LoRADims() {
-		return badinput.Errorf("the adapter is for a model of sizes %+v, but this one has %+v", a.Dims, p.LoRADims())
-	}
-	if n := len(a.Values); n != a.Len() && n != 0 { // the adapter of a sketch has no values
-		return badinput.Errorf("the adapter has %d numbers, but its layout has %d", n, a.Len())
+	if err := asked.Adapter(a, p.LoRADims(), p.weights.planned()); err != nil {
+		return err
 	}
 	t, err := newAdapter(p.b, a, p.Options)
 	if err != nil {

@@ -1,12 +1,12 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/precondition"
-	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -74,20 +74,13 @@ func ParseCache(s string) (Precision, error) {
 	return p, nil
 }
 
-// checkWhole refuses I16 if the backend has no integer products, or the model no 4-bit weights. set are the model's tensors, or nil.
-func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
-	if o.Precision == I16 && !kernels.MultipliesWhole(b) {
-		return badinput.Errorf("precision int16 is for the processor, and this is %s; take precision bf16", b.Name())
-	}
-	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.AnyQuantised(set)) {
-		return badinput.Errorf("precision int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
-	}
-	return nil
-}
-
 // resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
 func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
 	precondition.NotNil("model.Open", "b", b)
+	precondition.InRange("model.Options", "MaxRows", o.MaxRows, 0, math.MaxInt)
+	for _, p := range []Precision{o.Precision, o.Cache, o.AdapterPrecision} {
+		precondition.InRange("model.Options", "a precision", int(p), int(F32), int(Auto))
+	}
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
 		usual = BF16

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/asked"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -109,7 +110,7 @@ type Objective struct {
 func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
 	precondition.NotNil("model.Policy.Accumulate", "ctx", ctx)
 	var stats Stats
-	if err := o.Reduction.Check(); err != nil {
+	if err := cmp.Or(o.Reduction.Check(), asked.Loss(o.Loss)); err != nil {
 		return stats, err
 	}
 	longest := 0

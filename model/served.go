@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
+	"github.com/seed-7879b91d/grpo/model/internal/asked"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
@@ -26,8 +27,9 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")
 	case d.served == d.Adapters:
 		return nil, badinput.Errorf("all %d slots for adapters are taken; unload one, or allow for more", d.Adapters)
-	case a.Dims != d.p.LoRADims():
-		return nil, badinput.Errorf("the adapter is for a model of sizes %+v, but this one has %+v", a.Dims, d.p.LoRADims())
+	}
+	if err := asked.Adapter(a, d.p.LoRADims(), false); err != nil {
+		return nil, err
 	}
 	corrections, err := adapted.Corrections(d.p.b, a, d.p.Options.AdapterPrecision.Trained())
 	if err != nil {
@@ -84,8 +86,8 @@ func (d *Decoder) dropAdapters() {
 func (d *Decoder) loadAdapters(r *Rows) error {
 	run := &d.in.run
 	d.dropAdapters()
-	if n := len(r.Starts) - 1; len(r.Adapters) != 0 && len(r.Adapters) != n {
-		return fmt.Errorf("model: %d adapters for %d runs of rows", len(r.Adapters), n)
+	if err := asked.Rows(r.Tokens, r.Positions, r.Starts, r.Tables, d.TableStride, len(r.Adapters)); err != nil {
+		return err
 	}
 	for i, s := range r.Adapters {
 		if s == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/asked"
 	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
 
@@ -38,7 +39,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
 	o = o.resolved(l, func() bool { return consistent.OnlyBF16(cfg, set) })
-	if err := o.checkWhole(l, set); err != nil {
+	if err := asked.Integers(l, set, o.Precision == I16, o.Quantise == NF4); err != nil {
 		return nil, err
 	}
 	w, err := newWeights(l, cfg, o.Precision)

@@ -48,7 +48,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// Adam holds the moments of one slab of parameters. It is not safe for concurrent use.
+// Adam holds the moments of one slab of parameters. NewAdam makes one; the zero value cannot be used. It is not safe for concurrent use,
+// and computes on the backend, which one goroutine at a time may use. There is nothing to close: its memory is freed with it, or with
+// the backend.
 type Adam struct {
 	b             kernels.Backend
 	cfg           Config
@@ -168,7 +170,7 @@ func (a *Adam) Step(lr float64) (Update, error) {
 // Spare exempts ranges [from, to) of the slab from weight decay, such as the scales of norms. The ranges must be in
 // order and within the slab.
 func (a *Adam) Spare(ranges [][2]int) error {
-	at, n := 0, a.params.Len()
+	at, n := 0, a.made().params.Len()
 	for i, r := range ranges {
 		if r[0] < at || r[1] < r[0] || r[1] > n {
 			return fmt.Errorf("optim: spared range %d is [%d, %d) after %d, expected ranges in order, of 0 to %d", i, r[0], r[1], at, n)
@@ -210,7 +212,7 @@ func (a *Adam) part(s kernels.AdamStep, from, to int) {
 
 // GradNorm waits for the gradients and returns their global norm.
 func (a *Adam) GradNorm() (float64, error) {
-	a.b.SumSquares(a.squares, a.grads, a.grads.Len())
+	a.made().b.SumSquares(a.squares, a.grads, a.grads.Len())
 	if err := a.b.Download(a.sumAny, a.squares); err != nil {
 		return 0, fmt.Errorf("optim: gradient norm: %w", err)
 	}
@@ -231,7 +233,15 @@ func (c Config) kernelStep(lr float64, u Update) kernels.AdamStep {
 }
 
 // ZeroGrad zeroes the gradients.
-func (a *Adam) ZeroGrad() { a.b.Zero(a.grads) }
+func (a *Adam) ZeroGrad() { a.made().b.Zero(a.grads) }
+
+// made is the optimizer itself. It panics if NewAdam did not make it.
+func (a *Adam) made() *Adam {
+	if a == nil || a.b == nil {
+		panic("optim: the Adam has no backend and no parameters; make it by optim.NewAdam")
+	}
+	return a
+}
 
 // Steps is the number of steps done.
 func (a *Adam) Steps() int { return a.step }

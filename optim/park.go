@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 // memory. The zero value is that before the first step.
 type State struct {
 	Steps int
-	M, V  []float32 // moments, as long as the slab; nil: zeros
+	M, V  []float32 // moments, as long as the slab; both nil: zeros
 }
 
 // Configure changes the settings of later steps.
@@ -25,9 +26,12 @@ func (a *Adam) Configure(cfg Config) error {
 	return nil
 }
 
-// Park copies the optimizer's state to s.
+// Park copies the optimizer's state to s: into its slices M and V, or where they are nil into new ones.
 func (a *Adam) Park(s *State) error {
 	precondition.NotNil("optim.Adam.Park", "s", s)
+	if err := cmp.Or(fitsOrNil("M", s.M, a.made().m.Len()), fitsOrNil("V", s.V, a.m.Len())); err != nil {
+		return err
+	}
 	s.Steps = a.step
 	for _, mo := range []struct {
 		host *[]float32
@@ -47,7 +51,7 @@ func (a *Adam) Park(s *State) error {
 // changes nothing.
 func (a *Adam) Resume(s *State) error {
 	precondition.NotNil("optim.Adam.Resume", "s", s)
-	if err := s.check(a.params.Len()); err != nil {
+	if err := s.check(a.made().params.Len()); err != nil {
 		return err
 	}
 	return a.restore(s)
@@ -64,9 +68,8 @@ func (s *State) check(n int) error {
 		name string
 		host []float32
 	}{{"M", s.M}, {"V", s.V}} {
-		if mo.host != nil && len(mo.host) != n {
-			return badinput.Errorf("an optimizer's state, %s: found %d numbers, expected %d, as many as there are parameters",
-				mo.name, len(mo.host), n)
+		if err := fitsOrNil(mo.name, mo.host, n); err != nil {
+			return err
 		}
 	}
 	for i, x := range s.M {
@@ -76,6 +79,17 @@ func (s *State) check(n int) error {
 	}
 	if i := noSquare(s.V); i >= 0 {
 		return badinput.Errorf("an optimizer's state, V: element %d is %v, expected finite numbers of at least 0", i, s.V[i])
+	}
+	if (s.M == nil) != (s.V == nil) { // means of gradients over the roots of zeros would be steps of any size
+		return badinput.Errorf("an optimizer's state: found %d numbers in M and %d in V, expected both or neither", len(s.M), len(s.V))
+	}
+	return nil
+}
+
+// fitsOrNil returns an error if moments are there, and of another number than the parameters.
+func fitsOrNil(name string, host []float32, n int) error {
+	if host != nil && len(host) != n {
+		return badinput.Errorf("an optimizer's state, %s: found %d numbers, expected %d, as many as there are parameters", name, len(host), n)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const stateFormat = "grpo-adam-1"
 func (a *Adam) SaveState(path string) error {
 	// The checksum precedes the numbers in the file: they are downloaded twice, rather than held as a whole.
 	sum := sha256.New()
-	fmt.Fprintln(sum, a.step)
+	fmt.Fprintln(sum, a.made().step)
 	moments := []struct {
 		name   string
 		buffer kernels.Buffer
@@ -48,6 +48,7 @@ func (a *Adam) SaveState(path string) error {
 // LoadState loads the moments and the number of steps that SaveState wrote. A file that is damaged or
 // belongs to other parameters is an input error, and changes nothing.
 func (a *Adam) LoadState(path string) (err error) {
+	a.made()
 	f, err := tensorfile.OpenPieces(path)
 	if err != nil {
 		return err

@@ -137,6 +137,7 @@ func TestAStateThatCannotBe(t *testing.T) {
 		{State{Steps: 1, M: with(0, inf)}, "M: element 0 is -Inf, expected finite numbers"},
 		{State{Steps: 1, V: with(n-1, nan)}, "V: element 39 is NaN, expected finite numbers of at least 0"},
 		{State{Steps: 1, V: with(2, -inf)}, "V: element 2 is +Inf, expected finite numbers of at least 0"},
+		{State{Steps: 1, M: with(3, 1)}, "found 40 numbers in M and 0 in V, expected both or neither"},
 		{State{Steps: 1, V: with(3, -1e-30)}, "V: element 3 is -1e-30, expected finite numbers of at least 0"},
 	} {
 		onEach(t, func(t *testing.T, b kernels.Backend) {

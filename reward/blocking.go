@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Blocking wraps a grader: it reports the first string of a block list that a completion contains. With reject such a
 // completion scores 0 without being graded.
 func Blocking(g Grader, list data.Blocklist, reject bool) Grader {
+	precondition.NotNil("reward.Blocking", "g", g)
 	return blockingGrader{g, list, reject}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // mostReward bounds the magnitude of a reward, so that the difference of any two fits into float32, the type of
@@ -16,6 +17,7 @@ const mostReward = math.MaxFloat32 / 2
 // Finite wraps a grader: it excludes completions whose reward is infinite, NaN, or too large to compare with
 // others.
 func Finite(g Grader) Grader {
+	precondition.NotNil("reward.Finite", "g", g)
 	return GraderFunc(func(ctx context.Context, c Completion) (Score, error) {
 		s, err := g.Grade(ctx, c)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -56,7 +57,8 @@ type Judge struct {
 }
 
 // NewJudge makes a judge of runners. submissions runs the programs of the model, and trusted the checkers, which
-// are kept apart from them. customs runs compute_reward, which it must have loaded; nil without a reward file.
+// are kept apart from them. customs runs compute_reward, which it must have loaded; nil without a reward file. The other two may be nil
+// if no problem needs them. The rules must pass Check.
 func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 	rules.OnTruncated = cmp.Or(rules.OnTruncated, GradeTruncated)
 	rules.Timeout = cmp.Or(rules.Timeout, 6*time.Second)
@@ -86,7 +88,7 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 // Backend describes where programs run, for a judge that Open made.
 func (j *Judge) Backend() Backend { return j.backend }
 
-// Close ends the sandbox of a judge that Open made.
+// Close ends the sandbox of a judge that Open made. Programs that would need it later are errors.
 func (j *Judge) Close() error {
 	var errs []error
 	for _, c := range j.closers {
@@ -115,6 +117,7 @@ func (r Rules) Check() error {
 
 // Grade scores one completion.
 func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
+	precondition.NotNil("reward.Judge.Grade", "j", j, "problem", c.Problem)
 	if err := cmp.Or(j.infra.stopped(), j.files.stopped(), j.opinions.stopped()); err != nil {
 		return s, err
 	}

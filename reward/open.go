@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/plural"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/reward/assertion"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/referee"
@@ -73,6 +74,7 @@ func (b Backend) String() string {
 
 // Open makes a judge and the sandboxes it needs. Close closes them.
 func Open(ctx context.Context, cfg Config) (*Judge, error) {
+	precondition.NotNil("reward.Open", "ctx", ctx)
 	rules, err := cfg.rules()
 	if err != nil {
 		return nil, err

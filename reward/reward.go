@@ -15,6 +15,7 @@ import (
 	"iter"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -57,7 +58,10 @@ type Grader interface {
 type GraderFunc func(ctx context.Context, c Completion) (Score, error)
 
 // Grade calls the function.
-func (f GraderFunc) Grade(ctx context.Context, c Completion) (Score, error) { return f(ctx, c) }
+func (f GraderFunc) Grade(ctx context.Context, c Completion) (Score, error) {
+	precondition.NotNil("reward.GraderFunc.Grade", "f", f)
+	return f(ctx, c)
+}
 
 // Graded is a completion with its score.
 type Graded struct {
@@ -73,6 +77,7 @@ func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter
 		err    error
 	}
 	return func(yield func(Graded, error) bool) {
+		precondition.NotNil("reward.Stream", "ctx", ctx, "g", g)
 		ctx, cancel := context.WithCancel(ctx)
 		pending := make(chan chan result, max(ahead, 1)-1)
 		go func() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -19,6 +20,7 @@ type Seen struct {
 // See runs a program on the tests of p and returns the verdict and the output of each, for tools of a conversation: p must have public
 // tests only. A failure of the sandbox is an error that wraps a *sandbox.InfraError.
 func (j *Judge) See(ctx context.Context, group string, p *data.Problem, code string) ([]Seen, error) {
+	precondition.NotNil("reward.Judge.See", "problem", p)
 	if p.Kind == data.Answer {
 		return nil, fmt.Errorf("problem %s has no tests for programs", p.ID)
 	}

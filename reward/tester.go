@@ -120,6 +120,9 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 				r.set.problem.ID)
 		}
 	}
+	if runner == nil {
+		return fmt.Errorf("problem %s: the judge has no runner for programs of the model; give reward.NewJudge submissions", r.set.problem.ID)
+	}
 	err := runner.Run(ctx, r.group, r.program, inputs, limits, func(i int, result sandbox.Result) bool {
 		ran++
 		r.cpu += result.CPU

@@ -18,8 +18,8 @@ var namedWeights = map[string]Weights{
 	"custom":   {Custom: 1},
 }
 
-// ModeWeights returns the weights of a named reward: "correct" rewards passing all tests, "fraction"
-// the share of tests passed, and "custom" is the reward file's alone.
+// ModeWeights returns the weights of a named reward: "correct" rewards passing all tests and "fraction" the share of tests passed, both
+// with FormatCoef for the format, and "custom" is the reward file's alone.
 func ModeWeights(name string) (Weights, error) {
 	w, ok := namedWeights[name]
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -32,6 +33,17 @@ type Engine struct {
 
 	drafts drafts
 	now    func() time.Time
+
+	busy atomic.Bool // while Sample, or Run of a Live, uses it
+}
+
+// occupy marks the engine as used by a function until release is called. It panics if it is used already: what two calls draw at
+// a time would be wrong.
+func (e *Engine) occupy(function string) (release func()) {
+	if !e.busy.CompareAndSwap(false, true) {
+		panic(function + ": it is running already, in another goroutine or around this callback; make another one, or wait until it is done")
+	}
+	return func() { e.busy.Store(false) }
 }
 
 // New makes an engine for a policy, of the sizes that NewPlan computes.
@@ -53,7 +65,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 func (e *Engine) FreeBlocks() int { return e.blocks.unused() }
 
 // Events are callbacks of a call of Sample; each may be nil. The goroutine that samples calls them, so they should
-// return quickly.
+// return quickly, and must not call Sample of the same engine.
 type Events struct {
 	Token func(request, sample int, token int32)
 	Done  func(Rollout) // in the order in which completions finish
@@ -74,9 +86,11 @@ func (on Events) of(request int, rollouts []Rollout) Listener {
 }
 
 // Sample draws all completions of the requests, and returns them in the order of requests and samples. All
-// blocks are free afterwards, also after an error or when the context ends.
+// blocks are free afterwards, also after an error or when the context ends. With an error there are no rollouts; Events.Done was
+// given those that were done before.
 func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]Rollout, error) {
 	precondition.NotNil("sampler.Engine.Sample", "ctx", ctx)
+	defer e.occupy("sampler.Engine.Sample")()
 	for i, r := range requests {
 		if err := r.check(e.cfg, e.MaxLength); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)

@@ -170,9 +170,11 @@ func (l *Live) rouse() {
 }
 
 // Run computes while there is work, and sleeps while there is none. It returns nil after Close, when the last request is
-// done. When ctx ends it cancels all requests, and after an error of the backend it fails them, and returns that error.
+// done. When ctx ends it cancels all requests, and after an error of the backend it fails them, and returns that error; then the Live
+// takes no more.
 func (l *Live) Run(ctx context.Context) error {
 	precondition.NotNil("sampler.Live.Run", "ctx", ctx)
+	defer l.s.occupy("sampler.Live.Run")()
 	for {
 		more := l.receive()
 		switch err := ctx.Err(); {

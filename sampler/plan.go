@@ -125,6 +125,10 @@ func NewPlan(p *model.Policy, o Options) (Plan, error) {
 			"sampler: %d sequences of %d tokens, %d rows at a time: expected all of them above 0, and room for two tokens",
 			o.MaxSequences, o.MaxLength, o.TokenBudget)
 	}
+	if o.Adapters < 0 || o.MaxWaiting < 0 || o.Pace < 0 || o.CacheBytes < 0 {
+		return Plan{}, badinput.Errorf("sampler: found Adapters %d, MaxWaiting %d, Pace %v and CacheBytes %d, expected none below 0",
+			o.Adapters, o.MaxWaiting, o.Pace, o.CacheBytes)
+	}
 	if o.MaxLength > p.MaxPositions {
 		return Plan{}, badinput.Errorf("max_length: found %d, the model has %d positions", o.MaxLength, p.MaxPositions)
 	}

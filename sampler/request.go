@@ -9,7 +9,7 @@ import (
 
 // Request asks for N completions of a prompt.
 type Request struct {
-	Prompt []int32
+	Prompt []int32 // not copied: leave it as it is until the request is done
 	N      int
 	Key    Key
 	Params Params
@@ -62,7 +62,7 @@ type Params struct {
 	MinP        float32 // then from those with this share of the most likely one's probability; 0: all
 
 	MaxTokens int // 0, with Request.ScorePrompt or PromptTop: only the prompt is scored
-	// StopTokens end a completion, and are part of it.
+	// StopTokens end a completion, and are part of it. None end one by themselves, not even the model's own end of text.
 	StopTokens []int32
 	// Watch, if not nil, makes a function for each completion, which is called with every token and
 	// returns true to end the completion. StopStrings makes one.

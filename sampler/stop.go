@@ -1,14 +1,19 @@
 package sampler
 
-import "strings"
+import (
+	"strings"
 
-// TextStream decodes tokens to text incrementally.
+	"github.com/seed-7879b91d/grpo/internal/precondition"
+)
+
+// TextStream decodes tokens to text incrementally. A tokenizer of package data/tokenizer opens one.
 type TextStream interface {
-	Push(token int32) string
+	Push(token int32) string // the text that the token completes, "" in the middle of a character
 }
 
-// StopStrings makes a Params.Watch that ends a completion once its text contains one of the strings.
-// open makes the TextStream of a completion.
+// StopStrings makes a Params.Watch that ends a completion once its text contains one of the strings. The token that completes the string
+// is part of the completion. Empty strings are passed over; if there are no others, the result is nil. open makes the TextStream of a
+// completion.
 func StopStrings(stops []string, open func() TextStream) func() func(token int32) bool {
 	longest := 0
 	for _, s := range stops {
@@ -17,6 +22,7 @@ func StopStrings(stops []string, open func() TextStream) func() func(token int32
 	if longest == 0 {
 		return nil
 	}
+	precondition.NotNil("sampler.StopStrings", "open", open)
 	return func() func(int32) bool {
 		stream, tail := open(), ""
 		return func(token int32) bool {

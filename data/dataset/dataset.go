@@ -180,5 +180,5 @@ func (s *Set) Commit() string { return s.commit }
 // Dir is the folder of the store.
 func (s *Set) Dir() string { return s.dir }
 
-// Close closes the payload file.
+// Close closes the payload file, once: the tests of its problems can no longer be fetched, and a second Close is an error.
 func (s *Set) Close() error { return s.payload.Close() }

@@ -56,7 +56,9 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 		j.Grader = reward.Blocking(j.Grader, list, cfg.RejectBlocklisted)
 	}
 	if wrap != nil {
-		j.Grader = wrap(j.Grader)
+		if j.Grader = wrap(j.Grader); j.Grader == nil {
+			return nil, errors.Join(badinput.Errorf("the program's own wrapper (WrapGrader) returned nil, expected a grader"), j.Close())
+		}
 	}
 	j.Grader = reward.Finite(j.Grader)
 	return j, nil

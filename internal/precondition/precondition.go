@@ -9,14 +9,21 @@ import (
 
 // expected describes arguments by the names that the module's functions give them.
 var expected = map[string]string{
-	"ctx":    "a context, such as context.Background()",
-	"cfg":    "settings, such as those that configs.Load makes",
-	"b":      "a backend, such as device.Open opens",
-	"p":      "a policy, such as model.Open opens",
-	"a":      "an adapter, such as lora.New makes",
-	"l":      "a layout, such as lora.NewLayout makes",
-	"served": "an adapter that Serve has given",
-	"s":      "a state, such as new(optim.State)",
+	"ctx":     "a context, such as context.Background()",
+	"cfg":     "settings, such as those that configs.Load makes",
+	"b":       "a backend, such as device.Open opens",
+	"p":       "a policy, such as model.Open opens",
+	"a":       "an adapter, such as lora.New makes",
+	"l":       "a layout, such as lora.NewLayout makes",
+	"served":  "an adapter that Serve has given",
+	"s":       "a state, such as new(optim.State)",
+	"each":    "a function that is called with every result",
+	"open":    "a function that makes the text stream of a completion",
+	"j":       "a judge, such as reward.Open makes",
+	"problem": "a problem, such as package dataset reads",
+	"g":       "a grader, such as reward.Open makes",
+	"f":       "a function",
+	"room":    "a function that makes a slice of so many numbers",
 }
 
 // NotNil panics if an argument of a function is nil. Each argument follows its name.
@@ -42,5 +49,5 @@ func missing(argument any) bool {
 		return true
 	}
 	v := reflect.ValueOf(argument)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }

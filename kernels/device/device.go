@@ -45,7 +45,8 @@ func parse(name string) (choice, error) {
 
 // Open opens the device of that name: cpu, the processor; cuda:N, a card; or auto, the first card where there is a driver
 // with one, and the processor only where there is none. Threads is how many threads compute on a processor; 0: one per core.
-// One goroutine at a time computes on a backend: trainers that share one share a lock, too (grpo.WithTurn).
+// One goroutine at a time computes on a backend: trainers that share one share a lock, too (grpo.WithTurn). The caller closes it, once,
+// after everything that was made on it: what uses it later panics.
 func Open(name string, threads int) (kernels.Backend, error) {
 	c, err := parse(name)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Pool is a set of cells that run programs.
@@ -181,9 +182,11 @@ var ErrClosed = errors.New("the sandbox pool is closed")
 
 // Run runs the program on the inputs in order and calls each with every result, until each returns
 // false. It is safe for concurrent use. When all slots are busy, groups take turns, however many runs
-// of a group are waiting. The error is the context's, ErrClosed, or an *InfraError.
+// of a group are waiting; each is called while no slot is held. The error is the context's, ErrClosed, an *InfraError, or names an
+// input whose Args are not JSON.
 func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits,
 	each func(i int, r Result) (more bool)) error {
+	precondition.NotNil("sandbox.Pool.Run", "ctx", ctx, "each", each)
 	l = l.effective()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,6 +198,11 @@ func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Inp
 		}
 		if err != nil {
 			return err
+		}
+		if r.Status == RTE { // such an input fails every program: that says nothing about this one
+			if err := in.check(prog); err != nil {
+				return fmt.Errorf("sandbox: input %d: %w", i, err)
+			}
 		}
 		if !each(i, r) {
 			return nil

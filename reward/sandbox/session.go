@@ -112,6 +112,8 @@ func (s *Session) Call(ctx context.Context, request []byte) (Reply, error) {
 		return Reply{}, ErrClosed
 	case s.closed:
 		return Reply{}, errors.New("sandbox: call of a session that is closed")
+	case s.prog.Call == "":
+		return Reply{}, badinput.Errorf("sandbox: the program of the session has no Call, expected the name of a function that answers requests")
 	}
 	left := s.limits.Total - s.used
 	if left <= 0 {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // Program is untrusted Python source.
@@ -22,7 +24,17 @@ type Program struct {
 // Input is the input of one run: Args for a program that is called, Stdin for any other.
 type Input struct {
 	Stdin []byte
-	Args  []json.RawMessage
+	Args  []json.RawMessage // positional arguments, one JSON value each
+}
+
+// check returns an error if the program is called with arguments that are not JSON.
+func (in Input) check(prog Program) error {
+	for i, arg := range in.Args {
+		if prog.Call != "" && !json.Valid(arg) {
+			return badinput.Errorf("argument %d is %.40q, expected a JSON value", i, arg)
+		}
+	}
+	return nil
 }
 
 // Limits bound one run. A field of 0 or less takes its default.
