@@ -49,7 +49,7 @@ func Integers(b kernels.Backend, set *tensorfile.Set, wanted, quantised bool) er
 // Loss refuses a loss that clips every ratio to nothing, as one does whose range was left out.
 func Loss(l kernels.Loss) error {
 	clips := l.Kind == kernels.PPO || l.Kind == kernels.CISPO
-	if clips && !(l.Low >= 0 && l.Low <= l.High && l.High > 0) {
+	if clips && !(l.Low <= l.High && l.High > 0) { // no ratio is below 0, so a negative bound is as good as 0
 		return badinput.Errorf("loss %s: found a clip range of %v to %v; it bounds the ratio itself, as 0.8 and 1.2 do; "+
 			"kernels.ParseLoss gives the usual one", l.Kind, l.Low, l.High)
 	}
