@@ -100,7 +100,8 @@ func TestCloseEndsRuns(t *testing.T) {
 	if err := <-failed; !errors.Is(err, ErrClosed) {
 		t.Errorf("a run in progress got %v", err)
 	}
-	if err := p.Run(t.Context(), "g", Program{}, make([]Input, 1), Limits{}, nil); !errors.Is(err, ErrClosed) {
+	all := func(int, Result) bool { return true }
+	if err := p.Run(t.Context(), "g", Program{}, make([]Input, 1), Limits{}, all); !errors.Is(err, ErrClosed) {
 		t.Errorf("a run on a closed pool got %v", err)
 	}
 }
