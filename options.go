@@ -56,7 +56,8 @@ func WithAdvantage(f AdvantageFunc) Option { return func(c *custom) { c.advantag
 // WithLoss minimises the caller's loss in place of the configured one. The other loss statistics are those of importance sampling.
 func WithLoss(f model.LossFunc) Option { return func(c *custom) { c.loss = f } }
 
-// WithGroups calls f with the groups of every step, rewards and advantages included, before the update. An error ends the step.
+// WithGroups calls f with the groups of every step, rewards and advantages included, before the update. An error ends the step. f must
+// not change the groups, and not call Step, Run, Save or Close; it may call Sample and Evaluate.
 func WithGroups(f func(step int, groups []Group) error) Option {
 	return func(c *custom) { c.groups = f }
 }

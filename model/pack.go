@@ -19,8 +19,8 @@ const (
 // ParseReduction finds the reduction of that name.
 var ParseReduction = reduction.Parse
 
-// Pack packs the datums of a step into micro-batches of at most maxRows rows, first-fit in their order. A longer datum gets a batch of its
-// own. Weights are such that the sum over all batches is the reduction over the whole step.
+// Pack packs the datums of a step, which must pass Check, into micro-batches of at most maxRows rows, first-fit in their order. A longer
+// datum gets a batch of its own. Weights are such that the sum over all batches is the reduction over the whole step.
 func Pack(datums []Datum, maxRows int, r Reduction) []*Batch {
 	return new(packer).pack(datums, maxRows, r, false)
 }

@@ -238,7 +238,7 @@ func (p *Policy) Gradients() (*lora.Adapter, error) {
 // date with the optimizer's masters.
 func (p *Policy) Hash() (string, error) { return p.trained.verify() }
 
-// Publish copies parameters that an optimizer has changed to the matrices that kernels read.
+// Publish copies parameters that an optimizer has changed to the matrices that kernels read. It belongs after each step of an optimizer.
 func (p *Policy) Publish() { p.trained.publish() }
 
 // WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the number of trained parameters.

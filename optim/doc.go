@@ -3,7 +3,8 @@
 // know what is in them.
 //
 // The backward pass accumulates gradients, so they must be zeroed between steps. Step does not touch
-// them, so that callers can look at them afterwards; ZeroGrad zeroes them.
+// them, so that callers can look at them afterwards; ZeroGrad zeroes them. A model.Policy reads copies of its parameters, which its
+// Publish renews: a loop is ZeroGrad, Accumulate, Step, Publish.
 //
 // An input error, as comments here call it, is one that the caller can mend. errors.As finds it as an interface{ BadInput() bool }.
 package optim

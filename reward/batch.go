@@ -3,7 +3,10 @@ package reward
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Batch scores completions while others are still being sampled. Each is scored in a goroutine of its own; the grader
@@ -34,14 +37,16 @@ var errAbandoned = errors.New("scoring was abandoned")
 // NewBatch makes a batch of up to total completions. It uses the values of ctx but not its end, since a batch may outlive
 // the step that sampled it: to stop scoring, call Abandon. With late, scoring begins at Close.
 func NewBatch[Item any](ctx context.Context, grader Grader, total int, late bool) *Batch[Item] {
+	precondition.NotNil("reward.NewBatch", "ctx", ctx, "g", grader)
+	precondition.InRange("reward.NewBatch", "total", total, 0, math.MaxInt32)
 	b := &Batch[Item]{grader: grader, late: late, scored: make(chan Marked[Item], total)}
 	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return b
 }
 
-// Add adds a completion to score.
+// Add adds a completion to score. It panics if the batch is full.
 func (b *Batch[Item]) Add(item Item, c Completion) {
-	b.items = append(b.items, item)
+	b.enter(item)
 	if b.late {
 		b.held = append(b.held, heldCompletion[Item]{item, c})
 		return
@@ -55,9 +60,15 @@ type heldCompletion[Item any] struct {
 	completion Completion
 }
 
-// Settle adds an item whose score is known.
-func (b *Batch[Item]) Settle(item Item, s Score) {
+// enter adds an item. One more than the total would wait forever to hand over its score.
+func (b *Batch[Item]) enter(item Item) {
+	precondition.InRange("reward.Batch", "the number of items", len(b.items)+1, 0, cap(b.scored))
 	b.items = append(b.items, item)
+}
+
+// Settle adds an item whose score is known. It panics if the batch is full.
+func (b *Batch[Item]) Settle(item Item, s Score) {
+	b.enter(item)
 	b.scored <- Marked[Item]{item, s}
 }
 
@@ -95,6 +106,7 @@ func (b *Batch[Item]) Broken(f func(cause error)) (stop func() bool) {
 // Wait waits for all scores and returns the items with them, in any order; it calls each after every score. After the end
 // of ctx it can be called again, and continues; after a failure of the grader it fails again.
 func (b *Batch[Item]) Wait(ctx context.Context, each func()) ([]Marked[Item], error) {
+	precondition.NotNil("reward.Batch.Wait", "ctx", ctx, "each", each)
 	for b.Missing() > 0 {
 		select {
 		case s := <-b.scored:

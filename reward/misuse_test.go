@@ -46,3 +46,24 @@ func TestJudgesWithoutARunner(t *testing.T) {
 	require.ErrorContains(t, err, "give reward.NewJudge a trusted one")
 	require.NotContains(t, strings.Join(j.Warnings(), ""), "checkers failed")
 }
+
+// A batch takes as many items as it was made for: the score of one more would wait forever.
+func TestABatchThatIsFull(t *testing.T) {
+	one := GraderFunc(func(context.Context, Completion) (Score, error) { return Score{Reward: 1}, nil })
+	for _, late := range []bool{false, true} {
+		b := NewBatch[string](t.Context(), one, 2, late)
+		b.Add("a", Completion{})
+		b.Settle("b", Score{})
+		for _, more := range []func(){func() { b.Add("c", Completion{}) }, func() { b.Settle("c", Score{}) }} {
+			require.PanicsWithValue(t, "reward.Batch: the number of items is 3, expected 0 to 2", more)
+		}
+		b.Close()
+		require.PanicsWithValue(t, "reward.Batch.Wait: the argument each is nil, expected a function that is called with every result",
+			func() { _, _ = b.Wait(t.Context(), nil) })
+		marked, err := b.Wait(t.Context(), func() {})
+		require.NoError(t, err)
+		require.Len(t, marked, 2)
+	}
+	require.PanicsWithValue(t, "reward.NewBatch: total is -1, expected 0 to 2147483647", func() { NewBatch[int](t.Context(), one, -1, false) })
+	require.Panics(t, func() { NewBatch[int](t.Context(), nil, 1, false) })
+}

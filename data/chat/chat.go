@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // Message is one turn, with the customary JSON names.
@@ -138,6 +139,7 @@ func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
 	if !ok {
 		return nil, badinput.Errorf("renderer: found %q, expected one of %s, %s", name, plain, strings.Join(Names(), ", "))
 	}
+	precondition.NotNil("chat.New", "tok", tok)
 	r := &Renderer{name: name, style: s, tok: tok, tokens: map[string]int32{}}
 	for _, t := range tok.SpecialTokens() {
 		r.tokens[t.Content] = t.ID
@@ -161,6 +163,7 @@ func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 
 // ForModel returns the renderer of the chat template of a tokenizer.
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
+	precondition.NotNil("chat.ForModel", "tok", tok)
 	switch name, ok := provedTemplates[hash(tok.ChatTemplate())]; {
 	case tok.ChatTemplate() == "" && len(tok.Templates()) > 0:
 		return nil, badinput.Errorf("the model has the chat templates %s, and none named default; copy one of them to "+

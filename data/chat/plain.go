@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 )
 
 // plain is the name of the renderer that Plain makes.
@@ -12,6 +13,7 @@ const plain = "plain"
 // Plain makes the renderer for base models: it concatenates the contents of the messages, and the model continues the text. If the
 // model begins every text with a BOS token, the renderer does, too.
 func Plain(tok *tokenizer.Tokenizer) (*Renderer, error) {
+	precondition.NotNil("chat.Plain", "tok", tok)
 	begin := ""
 	if beginsTexts(tok) {
 		begin = "{{- bos_token }}"

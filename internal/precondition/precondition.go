@@ -23,6 +23,7 @@ var expected = map[string]string{
 	"problem": "a problem, such as package dataset reads",
 	"g":       "a grader, such as reward.Open makes",
 	"f":       "a function",
+	"tok":     "a tokenizer, such as tokenizer.Load reads",
 	"room":    "a function that makes a slice of so many numbers",
 }
 

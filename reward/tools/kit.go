@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/precondition"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
@@ -66,7 +67,9 @@ func (o Options) withDefaults(p *data.Problem) (Options, error) {
 		o.Tools = Names()
 	}
 	switch {
-	case o.Judge == nil || o.Judge.Pool() == nil:
+	case o.Judge == nil:
+		return o, badinput.Errorf("tools: Options have no Judge, expected one, such as reward.Open makes")
+	case o.Judge.Pool() == nil:
 		return o, badinput.Errorf("tools run in cells of this machine, not on a server: type sandbox=local")
 	case o.Text < 400:
 		return o, badinput.Errorf("tools: an answer of at most %d bytes, expected at least 400", o.Text)
@@ -103,6 +106,7 @@ type Stats struct {
 
 // Open makes the tools for a conversation about the problem. It starts no process. Close ends what calls have started.
 func Open(ctx context.Context, p *data.Problem, o Options) (*Kit, error) {
+	precondition.NotNil("tools.Open", "problem", p)
 	o, err := o.withDefaults(p)
 	if err != nil {
 		return nil, err

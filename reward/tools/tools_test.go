@@ -137,6 +137,10 @@ func TestWrongCalls(t *testing.T) {
 		_, err := Open(t.Context(), &p, o)
 		require.True(t, badinput.Is(err), "%v", err)
 	}
+	_, err := Open(t.Context(), &p, Options{})
+	require.ErrorContains(t, err, "Options have no Judge")
+	require.PanicsWithValue(t, "tools.Open: the argument problem is nil, expected a problem, such as package dataset reads",
+		func() { _, _ = Open(t.Context(), nil, Options{Judge: j}) })
 }
 
 // TestTraces: what a trace shows of loops, calls, generators, exceptions, in every form, and that more room shows more.
