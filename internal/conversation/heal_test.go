@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,8 @@ func TestHealingWithoutTestsToShow(t *testing.T) {
 	cfg, l, j, p := openParts(t, "public_tests=0")
 	seen := p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "5\n", Stdout: "10\n", Public: true})
 	answer := data.Problem{ID: "word", Kind: data.Answer}
-	own, err := judging.Open(t.Context(), cfg, reward.GraderFunc(nil), nil, &sources.Problems{}, func(string) {})
+	right := func(context.Context, reward.Completion) (reward.Score, error) { return reward.Score{Reward: 1}, nil }
+	own, err := judging.Open(t.Context(), cfg, reward.GraderFunc(right), nil, &sources.Problems{}, func(string) {})
 	require.NoError(t, err)
 	both := sources.Problems{Train: []data.Problem{p, answer}, HeldOut: []data.Problem{seen}}
 	for _, c := range []struct {
