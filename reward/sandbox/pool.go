@@ -186,7 +186,7 @@ var ErrClosed = errors.New("the sandbox pool is closed")
 // input whose Args are not JSON.
 func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits,
 	each func(i int, r Result) (more bool)) error {
-	precondition.NotNil("sandbox.Pool.Run", "ctx", ctx, "each", each)
+	precondition.NotNil("sandbox.Pool.Run", "ctx", ctx)
 	l = l.effective()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -204,6 +204,7 @@ func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Inp
 				return fmt.Errorf("sandbox: input %d: %w", i, err)
 			}
 		}
+		precondition.NotNil("sandbox.Pool.Run", "each", each)
 		if !each(i, r) {
 			return nil
 		}
