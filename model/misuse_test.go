@@ -52,9 +52,9 @@ func TestRowsThatDoNotGoTogether(t *testing.T) {
 	for want, change := range map[string]func(r *Rows){
 		"1 positions for 2 tokens, expected one for each":       func(r *Rows) { r.Positions = r.Positions[:1] },
 		"1 blocks in the tables of 1 sequences, expected 2":     func(r *Rows) { r.Tables = r.Tables[:1] },
-		"2 rows, and starts [0]; expected 0, then where":        func(r *Rows) { r.Starts = r.Starts[:1] },
-		"2 rows, and starts []; expected 0":                     func(r *Rows) { r.Starts = nil },
-		"2 rows, and starts [0 1]; expected 0":                  func(r *Rows) { r.Starts[1] = 1 },
+		"2 rows, and starts from 0 to 0; expected 0, then":      func(r *Rows) { r.Starts = r.Starts[:1] },
+		"2 rows, and no starts; expected 0":                     func(r *Rows) { r.Starts = nil },
+		"2 rows, and starts from 0 to 1; expected 0":            func(r *Rows) { r.Starts[1] = 1 },
 		"sequence 1 is rows 3 to 2":                             func(r *Rows) { r.Starts, r.Tables = []int32{0, 3, 2}, []int32{0, 1, 2, 3} },
 		"2 adapters for 1 runs of rows":                         func(r *Rows) { r.Adapters = make([]*Served, 2) },
 		"draw 0 is {Row:2 Uniform:0":                            func(r *Rows) { r.Draws[0].Row = 2 },

@@ -61,9 +61,11 @@ func Loss(l kernels.Loss) error {
 func Rows(tokens, positions, starts, tables []int32, stride, adapters int) error {
 	sequences := len(starts) - 1
 	switch {
-	case sequences < 0 || starts[0] != 0 || int(starts[sequences]) != len(tokens):
-		return fmt.Errorf("model: %d rows, and starts %.80s; expected 0, then where each sequence ends, the last with the rows",
-			len(tokens), fmt.Sprint(starts))
+	case sequences < 0:
+		return fmt.Errorf("model: %d rows, and no starts; expected 0, then where each sequence ends", len(tokens))
+	case starts[0] != 0 || int(starts[sequences]) != len(tokens): // the slice itself is not printed, since it would be allocated
+		return fmt.Errorf("model: %d rows, and starts from %d to %d; expected 0, then where each sequence ends, the last with the rows",
+			len(tokens), starts[0], starts[sequences])
 	case len(positions) != len(tokens):
 		return fmt.Errorf("model: %d positions for %d tokens, expected one for each", len(positions), len(tokens))
 	case adapters != 0 && adapters != sequences:
