@@ -29,19 +29,19 @@ type row struct {
 
 // set has the rows of a run: first the training rows, then the held-out ones.
 type set struct {
-	rows    []row
-	train   int
-	longest int    // tokens of the longest sequence
-	learned int    // tokens to train on, of the training rows
-	cut     int    // rows that were truncated
-	empty   int    // rows left out, as truncation left nothing to train on
-	refused int    // invalid rows of a data set on the Hub
-	unread  int    // rows with an input that is not used
-	silent  int    // rows with an empty answer
-	hush    string // the name of the first of these
-	both    int    // held-out rows that are also trained on
-	same    string // the name of the first of these, and its name as a training row
-	parts   provenance.Parts
+	rows        []row
+	train       int
+	longest     int    // tokens of the longest sequence
+	learned     int    // tokens to train on, of the training rows
+	cut         int    // rows that were truncated
+	empty       int    // rows left out, as truncation left nothing to train on
+	refused     int    // invalid rows of a data set on the Hub
+	unread      int    // rows with an input that is not used
+	silent      int    // rows with an empty answer
+	firstSilent string // the name of the first of these
+	both        int    // held-out rows that are also trained on
+	same        string // the name of the first of these, and its name as a training row
+	parts       provenance.Parts
 }
 
 // openSet reads the rows of a configuration.
@@ -134,7 +134,7 @@ func (s *set) warnUnused(most int, warn func(string)) {
 	}
 	if s.silent > 0 {
 		warn(fmt.Sprintf("an answer of %s is empty, the first of %s: the model learns to say nothing there; take it out unless that is meant",
-			plural.Of(s.silent, "row"), s.hush))
+			plural.Of(s.silent, "row"), s.firstSilent))
 	}
 	if s.both > 0 {
 		warn(fmt.Sprintf("%s held out %s also among the training rows (%s): what %s may be memorised", plural.Of(s.both, "row"),
@@ -221,7 +221,7 @@ func (r *reader) row(record dataset.Record) (one row, err error) {
 		one.where = record.Where
 		if slices.ContainsFunc(sides, func(c lesson.Conversation) bool { return c.Silent() }) {
 			if r.set.silent++; r.set.silent == 1 {
-				r.set.hush = record.Where
+				r.set.firstSilent = record.Where
 			}
 		}
 		if long {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/testvariants"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
@@ -150,7 +151,7 @@ func attackedRungs() []Rung {
 // leftToAnotherRung is whether program i does not run on a rung. Usually the first rung runs all of them, and the others take turns; with
 // -short all take turns.
 func leftToAnotherRung(i, rung, rungs int) bool {
-	shares := testing.Short() || full == 0 && rung > 0
+	shares := testing.Short() || full == 0 && rung > 0 && !testvariants.Exhaustive
 	return shares && i%rungs != rung
 }
 

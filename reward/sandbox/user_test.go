@@ -80,7 +80,7 @@ func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp", "GRPO_SANDBOX_FULL=" + os.Getenv("GRPO_SANDBOX_FULL")}
 	if become == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	} else if full > 0 {
+	} else {
 		cmd.Env = append(cmd.Env, "GRPO_SANDBOX_FULL=1") // every rung has every test
 	}
 	out, err := cmd.CombinedOutput()
